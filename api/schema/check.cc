@@ -117,11 +117,11 @@ void check_number(const Json& value, const SchemaView& schema, const FieldPath& 
   if (const Json* least = schema.find("minimum"); least != nullptr && number < least->as_double())
     errors.push_back(
         kube::invalid(path.to_string(), value,
-                      fmt::format("should be greater than or equal to {}", least->as_int())));
+                      fmt::format("should be greater than or equal to {}", print_json(*least))));
   if (const Json* most = schema.find("maximum"); most != nullptr && number > most->as_double())
     errors.push_back(
         kube::invalid(path.to_string(), value,
-                      fmt::format("should be less than or equal to {}", most->as_int())));
+                      fmt::format("should be less than or equal to {}", print_json(*most))));
   using Limits = std::numeric_limits<std::int32_t>;
   if (schema.text("format") == "int32" && (number < Limits::min() || number > Limits::max()))
     errors.push_back(

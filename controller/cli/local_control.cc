@@ -14,6 +14,7 @@
 #include "controller/cli/local.hh"
 #include "controller/cli/local_daemon.hh"
 #include "controller/cli/local_jobs.hh"
+#include "controller/cli/log_print.hh"
 #include "controller/local/daemon.hh"
 #include "kube/model/quantity.hh"
 #include "kube/model/resources.hh"
@@ -39,6 +40,7 @@ struct Connected {
 
 // Errors: no daemon is up.
 Result<Connected> connect(const LocalDaemon& daemon, const std::string& ns = "") {
+  if (auto checked = daemon.check(); !checked) return tl::unexpected(checked.error());
   auto running = daemon.status();
   if (!running) {
     return kube::fail(
@@ -55,7 +57,8 @@ std::string summary(const DaemonStatus& running) {
                                  running.tier ? fmt::format("tier {}, ", *running.tier) : "",
                                  running.pid, running.version);
   if (!running.tier) text += fmt::format("  {}\n", kNoNode);
-  for (const std::string& notice : running.notices) text += "  " + notice + "\n";
+  for (const auto* sentences : {&running.notices, &running.unreadable})
+    for (const std::string& sentence : *sentences) text += "  " + plain_text(sentence) + "\n";
   return text;
 }
 
@@ -211,6 +214,7 @@ int run_local_up(const LocalUpOptions& given, Console& console) {
   if (!capacity) return refuse(console, "up", capacity.error());
   if (options.is_foreground) return be_the_daemon(options, std::move(*capacity));
   const LocalDaemon daemon(options.state);
+  if (const auto checked = daemon.check(); !checked) return refuse(console, "up", checked.error());
   const std::vector<std::string> wanted = daemon_words(options);
   if (const auto running = daemon.status()) return use_running(daemon, *running, wanted, console);
   const bool is_new = daemon.is_new();
@@ -230,6 +234,8 @@ int run_local_up(const LocalUpOptions& given, Console& console) {
 
 int run_local_down(const std::string& state, Console& console) {
   const LocalDaemon daemon(state);
+  if (const auto checked = daemon.check(); !checked)
+    return refuse(console, "down", checked.error());
   const auto running = daemon.status();
   if (!running) {
     console.err << console.program << ": local down: no daemon is up\n";
@@ -295,6 +301,7 @@ int run_local_logs(const LocalLogsOptions& options, const Registry& registry, Co
 
 int run_local_env(const std::string& state, Console& console) {
   const LocalDaemon daemon(state);
+  if (const auto checked = daemon.check(); !checked) return refuse(console, "env", checked.error());
   if (!daemon.status()) {
     console.err << console.program
                 << ": local env: no daemon is up: `trainer local up` starts it\n";

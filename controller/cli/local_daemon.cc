@@ -15,12 +15,13 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
-#include <fstream>
 #include <sstream>
 #include <thread>
 
+#include "controller/cli/log_print.hh"
+#include "controller/local/reserve.hh"
 #include "controller/local/state_directory.hh"
-#include "controller/node/files.hh"
+#include "controller/node/owned.hh"
 #include "kube/client/argv.hh"
 #include "kube/model/json_text.hh"
 
@@ -32,6 +33,7 @@ using kube::Result;
 using std::chrono::milliseconds;
 
 constexpr std::string_view kDaemonsName = "trainer local: ";  // before its refusals
+constexpr const char* kLog = "daemon.log";
 constexpr std::chrono::seconds kLongestStart{30};
 constexpr std::chrono::seconds kLongestEnd{60};
 
@@ -40,22 +42,23 @@ std::string variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-// "" where it cannot be read.
-std::string text_of(const std::filesystem::path& file) {
-  return node::read_file(file).value_or("");
+using node::OwnedDirectory;
+
+bool is_missing(const kube::Error& error) {
+  return error.code == kube::ErrorCode::kNotFound;
 }
 
 // The process id alone may belong to another process by now. The command line of a zombie is empty.
 bool is_daemon(pid_t pid) {
-  const std::string words = text_of(fmt::format("/proc/{}/cmdline", pid));
+  const auto words = node::read_file(fmt::format("/proc/{}/cmdline", pid)).value_or("");
   return words.find(std::string_view("\0local\0up\0", 10)) != words.npos;
 }
 
 // A daemon holds the lock of its state directory. After a crash, or a restart of the machine, the
 // process of daemon.json may be the daemon of another directory.
-bool is_locked(const std::filesystem::path& lock) {
-  const node::Fd file(open(lock.c_str(), O_RDONLY | O_CLOEXEC));
-  return file && flock(file.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+bool is_locked(const OwnedDirectory& state) {
+  const auto file = state.open_file("lock", O_RDONLY);
+  return file && flock(file->get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
 }
 
 }  // namespace
@@ -79,45 +82,57 @@ std::string callers_path() {
 LocalDaemon::LocalDaemon(std::filesystem::path state)
     : state_(std::filesystem::absolute(state).lexically_normal()) {}
 
+Result<void> LocalDaemon::check() const {
+  const auto folder = OwnedDirectory::open(state_);
+  if (!folder && is_missing(folder.error())) return {};
+  if (!folder) return tl::unexpected(folder.error());
+  for (const char* name : {"kubeconfig", "daemon.json", "options", "lock"})
+    if (const auto file = folder->open_file(name, O_RDONLY); !file && !is_missing(file.error()))
+      return tl::unexpected(file.error());
+  return {};
+}
+
 std::optional<DaemonStatus> LocalDaemon::status() const {
-  auto json = kube::parse_json(text_of(state_ / "daemon.json"));
+  const auto folder = OwnedDirectory::open(state_);
+  if (!folder) return std::nullopt;
+  auto json = kube::parse_json(folder->read("daemon.json").value_or(""));
   if (!json) return std::nullopt;
   DaemonStatus status;
   status.pid = static_cast<pid_t>(json->get_int("pid"));
-  if (status.pid <= 0 || !is_daemon(status.pid) || !is_locked(state_ / "lock")) return std::nullopt;
+  if (status.pid <= 0 || !is_daemon(status.pid) || !is_locked(*folder)) return std::nullopt;
   status.address = json->get_string("address");
   status.version = json->get_string("version");
   if (json->find("tier") != nullptr) status.tier = json->get_int("tier");
   status.path = json->get_string("path");
-  for (const kube::Json& notice : json->get_array("notices"))
-    if (notice.is_string()) status.notices.push_back(notice.as_string());
+  for (const auto& [member, texts] :
+       {std::pair("notices", &status.notices), std::pair("unreadable", &status.unreadable)})
+    for (const kube::Json& text : json->get_array(member))
+      if (text.is_string()) texts->push_back(text.as_string());
   status.json = std::move(*json);
   return status;
 }
 
 Result<DaemonStatus> LocalDaemon::start(const std::vector<std::string>& options) const {
-  std::error_code error;
-  const bool is_made = std::filesystem::create_directories(state_, error);
-  if (!error && is_made)
-    std::filesystem::permissions(state_, std::filesystem::perms::owner_all, error);
-  if (error) {
-    return kube::fail(kube::ErrorCode::kInternal, "{}: the state cannot be kept there: {}",
-                      state_.string(), error.message());
-  }
+  const auto folder = OwnedDirectory::make(state_);
+  if (!folder) return tl::unexpected(folder.error().at("the state cannot be kept there"));
+  if (auto checked = check(); !checked) return tl::unexpected(checked.error());
   // If two commands start a daemon at the same time, the second one finds that it runs.
-  const node::Fd lock(
-      open((state_ / "start.lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, S_IRUSR | S_IWUSR));
-  if (!lock || flock(lock.get(), LOCK_EX) != 0)
+  const auto lock = folder->open_file("start.lock", O_RDWR | O_CREAT);
+  if (!lock) return tl::unexpected(lock.error());
+  if (flock(lock->get(), LOCK_EX) != 0)
     return node::system_failure((state_ / "start.lock").string());
   if (auto running = status()) return *running;
-  return spawn(options);
+  return spawn(*folder, options);
 }
 
-Result<DaemonStatus> LocalDaemon::spawn(const std::vector<std::string>& options) const {
-  const std::string log = state_ / "daemon.log";
-  std::error_code ignored;
-  std::filesystem::rename(log, log + ".old", ignored);
-  keep_options(options);
+Result<DaemonStatus> LocalDaemon::spawn(const OwnedDirectory& folder,
+                                        const std::vector<std::string>& options) const {
+  Reserve(folder).make_room_for_start();
+  const std::string log = state_ / kLog;
+  folder.rename(kLog, std::string(kLog) + ".old");
+  const auto output = folder.open_file(kLog, O_WRONLY | O_CREAT | O_APPEND);
+  if (!output) return tl::unexpected(output.error());
+  if (auto kept = keep_options(folder, options); !kept) return tl::unexpected(kept.error());
   std::vector<std::string> words{"trainer",      "local",   "up",
                                  "--foreground", "--state", state_.string()};
   words.insert(words.end(), options.begin(), options.end());
@@ -130,8 +145,7 @@ Result<DaemonStatus> LocalDaemon::spawn(const std::vector<std::string>& options)
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, log.c_str(),
-                                   O_WRONLY | O_CREAT | O_APPEND, S_IRUSR | S_IWUSR);
+  posix_spawn_file_actions_adddup2(&actions, output->get(), STDOUT_FILENO);
   posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
   // Otherwise the caller's directory could not be unmounted while the daemon runs.
   posix_spawn_file_actions_addchdir_np(&actions, "/");
@@ -144,12 +158,9 @@ Result<DaemonStatus> LocalDaemon::spawn(const std::vector<std::string>& options)
   const auto end = Clock::now() + kLongestStart;
   while (Clock::now() < end) {
     if (auto running = status(); running && running->pid == pid) return *running;
-    if (waitpid(pid, nullptr, WNOHANG) == pid) {
-      const std::string last_line = last_words();
-      return kube::fail(
-          kube::ErrorCode::kInternal, "{}",
-          last_line.empty() ? "the daemon ended at once; its log is " + log : last_line);
-    }
+    int ended = 0;
+    if (waitpid(pid, &ended, WNOHANG) == pid)
+      return kube::fail(kube::ErrorCode::kInternal, "{}", reason_of_end(folder, ended));
     // Waits for the file that says that the daemon is ready, and checks now and then that it still
     // runs.
     pollfd ready{changes.get(), POLLIN, 0};
@@ -164,13 +175,15 @@ Result<DaemonStatus> LocalDaemon::spawn(const std::vector<std::string>& options)
                     kLongestStart.count(), log);
 }
 
-void LocalDaemon::keep_options(const std::vector<std::string>& options) const {
-  std::ofstream(state_ / "options") << fmt::format("{}", fmt::join(options, "\n"));
+Result<void> LocalDaemon::keep_options(const OwnedDirectory& folder,
+                                       const std::vector<std::string>& options) {
+  return folder.replace("options", fmt::format("{}", fmt::join(options, "\n")));
 }
 
 std::vector<std::string> LocalDaemon::options() const {
   std::vector<std::string> options;
-  std::istringstream text(text_of(state_ / "options"));
+  const auto folder = OwnedDirectory::open(state_);
+  std::istringstream text(folder ? folder->read("options").value_or("") : "");
   for (std::string option; std::getline(text, option);) options.push_back(option);
   return options;
 }
@@ -180,21 +193,36 @@ Result<DaemonStatus> LocalDaemon::restart() const {
 }
 
 Result<void> LocalDaemon::stay(const std::vector<std::string>& options) const {
-  keep_options(options);
-  return node::replace_file(state_ / kStaysFile, "");
+  const auto folder = OwnedDirectory::open(state_);
+  if (!folder) return tl::unexpected(folder.error());
+  if (auto kept = keep_options(*folder, options); !kept) return kept;
+  return folder->replace(kStaysFile, "");
 }
 
 bool LocalDaemon::has_file(const char* name) const {
-  std::error_code another_users;
-  return std::filesystem::exists(state_ / name, another_users);
+  const auto folder = OwnedDirectory::open(state_);
+  return folder && folder->has(name);
 }
 
-std::string LocalDaemon::last_words() const {
-  std::string text = text_of(state_ / "daemon.log");
+// Its refusal is the last line of its log. Without one, as after a signal: how it ended, and what
+// it has said.
+std::string LocalDaemon::reason_of_end(const OwnedDirectory& folder, int wait_status) {
+  constexpr int kLines = 5;
+  std::string text = folder.read(kLog).value_or("");
   boost::algorithm::trim_right(text);
-  text.erase(0, text.rfind('\n') + 1);
-  if (text.starts_with(kDaemonsName)) text.erase(0, kDaemonsName.size());
-  return text;
+  const auto last = text.rfind('\n') + 1;
+  if (text.compare(last, kDaemonsName.size(), kDaemonsName) == 0)
+    return text.substr(last + kDaemonsName.size());
+  std::size_t from = text.size();
+  for (int i = 0; i < kLines && from != std::string::npos && from > 0; ++i)
+    from = text.rfind('\n', from - 1);
+  std::string lines = text.substr(from == std::string::npos ? 0 : from);
+  boost::algorithm::trim_left(lines);
+  return fmt::format("the daemon ended with {} {} before it served; {}: {}",
+                     WIFSIGNALED(wait_status) ? "signal" : "exit status",
+                     WIFSIGNALED(wait_status) ? WTERMSIG(wait_status) : WEXITSTATUS(wait_status),
+                     (folder.path() / kLog).string(),
+                     lines.empty() ? "it has said nothing" : "\n" + plain_text(lines));
 }
 
 Result<void> LocalDaemon::stop(const DaemonStatus& running) const {

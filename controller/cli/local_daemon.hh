@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "controller/node/owned.hh"
 #include "kube/model/error.hh"
 #include "kube/model/json.hh"
 
@@ -33,10 +34,11 @@ struct DaemonStatus {
   pid_t pid = 0;
   std::string address;  // "https://127.0.0.1:PORT"
   std::string version;
-  std::optional<std::int64_t> tier;  // nullopt: it has no node
-  std::vector<std::string> notices;  // what this machine does not offer
-  std::string path;                  // $PATH of pods
-  kube::Json json;                   // all of it
+  std::optional<std::int64_t> tier;     // nullopt: it has no node
+  std::vector<std::string> notices;     // what this machine does not offer
+  std::vector<std::string> unreadable;  // a sentence for each object that its start set aside
+  std::string path;                     // $PATH of pods
+  kube::Json json;                      // all of it
 };
 
 // Concurrency: one thread. All functions block; start() for as long as the daemon needs to be
@@ -45,6 +47,8 @@ class LocalDaemon {
  public:
   explicit LocalDaemon(std::filesystem::path state);
 
+  // Before the first use of what is in the state. Errors: another user could have written it.
+  kube::Result<void> check() const;
   std::string kubeconfig() const { return state_ / "kubeconfig"; }
   // True before the first start.
   bool is_new() const { return !has_file("kubeconfig"); }
@@ -53,7 +57,7 @@ class LocalDaemon {
   // nullopt: none is up.
   std::optional<DaemonStatus> status() const;
   // Starts this program again as `local up --foreground OPTION...`, in a session of its own, and
-  // waits until it serves. Where a daemon runs already, its status. Errors: the last line of the
+  // waits until it serves. Where a daemon runs already, its status. Errors: the last lines of the
   // new daemon's log.
   kube::Result<DaemonStatus> start(const std::vector<std::string>& options) const;
   // Starts one with the options of the last start.
@@ -66,9 +70,11 @@ class LocalDaemon {
   kube::Result<void> stop(const DaemonStatus& running) const;
 
  private:
-  kube::Result<DaemonStatus> spawn(const std::vector<std::string>& options) const;
-  void keep_options(const std::vector<std::string>& options) const;
-  std::string last_words() const;  // the last line of the daemon's log
+  kube::Result<DaemonStatus> spawn(const node::OwnedDirectory& folder,
+                                   const std::vector<std::string>& options) const;
+  static kube::Result<void> keep_options(const node::OwnedDirectory& folder,
+                                         const std::vector<std::string>& options);
+  static std::string reason_of_end(const node::OwnedDirectory& folder, int wait_status);
   bool has_file(const char* name) const;
 
   std::filesystem::path state_;  // absolute

@@ -93,10 +93,11 @@ Result<Objects> sort_objects(std::vector<Json> documents, const std::string& ns,
 class LocalRun {
  public:
   LocalRun(const LocalRunOptions& options, LocalChanges changes, const Registry& registry,
-           const LocalDaemon& daemon, Cluster& cluster, Console& console)
+           const LocalDaemon& daemon, std::string address, Cluster& cluster, Console& console)
       : options_(options),
         changes_(std::move(changes)),
         daemon_(daemon),
+        address_(std::move(address)),
         io_(cluster.io()),
         client_(cluster.client()),
         console_(console),
@@ -246,13 +247,22 @@ class LocalRun {
         co_return;
       }
       say("the daemon has ended: it is started again");
-      if (const auto started = daemon_.restart(); !started) say(started.error().message);
+      const auto started = daemon_.restart();
+      if (!started) say(started.error().message);
+      if (!started || started->address == address_) continue;
+      // Another program has taken its port meanwhile, and requests of this command would go there.
+      for (const std::string& notice : started->notices) say(notice);
+      say(fmt::format("the jobs go on: `{} local logs -f JOB` shows their output",
+                      console_.program));
+      has_daemon_left_ = true;
+      co_return;
     }
   }
 
   const LocalRunOptions& options_;
   LocalChanges changes_;
   const LocalDaemon& daemon_;
+  const std::string address_;  // of the daemon, to which all requests go
   kube::asio::io_context& io_;
   kube::ApiClient& client_;
   Console& console_;
@@ -303,6 +313,7 @@ Result<int> run_jobs(const LocalRunOptions& options, const Registry& registry, C
 
   const LocalDaemon daemon(options.state);
   const bool is_new = daemon.is_new();
+  const bool was_up = daemon.status().has_value();
   const auto running = daemon.start(kDaemonOptions);
   if (!running) return tl::unexpected(running.error());
   const ClusterOptions access{daemon.kubeconfig(), "", options.ns};
@@ -325,9 +336,14 @@ Result<int> run_jobs(const LocalRunOptions& options, const Registry& registry, C
                                *running->tier, python.empty() ? "not in PATH" : python);
   else
     console.err << fmt::format("-- local mode {}\n", kNoNode);
+  for (const auto* sentences : {&running->notices, &running->unreadable})
+    for (const std::string& sentence : *sentences)
+      if (!was_up || sentences == &running->unreadable)
+        console.err << "-- " << plain_text(sentence) << '\n';
   if (is_new) console.err << "-- " << kNoSandbox;
 
-  LocalRun run(options, std::move(*changes), registry, daemon, **cluster, console);
+  LocalRun run(options, std::move(*changes), registry, daemon, running->address, **cluster,
+               console);
   const auto failed = (*cluster)->run(run.run(std::move(*objects)));
   if (!failed) return tl::unexpected(failed.error());
   Console local = console;

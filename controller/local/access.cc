@@ -81,7 +81,9 @@ kube::server::Response Access::review(const Json& token_review) const {
 Result<Access> load_access(const StateDirectory& state, kube::Time now) {
   const std::string file = (state.path() / kAccessFile).string();
   Access access;
-  if (const auto kept = state.read(kAccessFile)) {
+  const auto kept = state.folder().read(kAccessFile);
+  if (!kept && kept.error().code != kube::ErrorCode::kNotFound) return tl::unexpected(kept.error());
+  if (kept) {
     auto read = read_access(*kept);
     if (!read) return tl::unexpected(read.error().at(file));
     if (reason_to_renew(read->certificates, hosts(), now).empty()) return read;
@@ -94,22 +96,22 @@ Result<Access> load_access(const StateDirectory& state, kube::Time now) {
   auto made = make_certificates(hosts(), now, &access.certificates);
   if (!made) return tl::unexpected(made.error());
   access.certificates = std::move(*made);
-  const Json kept = Json::object(
+  const Json stored = Json::object(
       {{"token", access.token.reveal()}, {"data", certificate_secret_data(access.certificates)}});
-  if (auto written = state.write(kAccessFile, kube::print_json(kept)); !written)
+  if (auto written = state.folder().replace(kAccessFile, kube::print_json(stored)); !written)
     return tl::unexpected(written.error());
   return access;
 }
 
 unsigned short kept_port(const StateDirectory& state) {
-  const std::string text = state.read(kPortFile).value_or("");
+  const std::string text = state.folder().read(kPortFile).value_or("");
   unsigned short port = 0;
   std::from_chars(text.data(), text.data() + text.size(), port);
   return port;
 }
 
 Result<void> keep_port(const StateDirectory& state, unsigned short port) {
-  return state.write(kPortFile, std::to_string(port) + "\n");
+  return state.folder().replace(kPortFile, std::to_string(port) + "\n");
 }
 
 std::string kubeconfig_of(const Access& access, const std::string& address) {

@@ -30,8 +30,8 @@ struct Access {
 };
 
 // Reads token and certificates from the state directory, or makes them and stores them there;
-// certificates that expire soon are made again. Errors (kInvalid): a file that cannot be written or
-// parsed.
+// certificates that expire soon are made again. Errors (kInvalid): a file that another user could
+// have written, or that cannot be written or parsed.
 kube::Result<Access> load_access(const StateDirectory& state, kube::Time now);
 
 // The port that keep_port() has stored; 0 where there is none yet.

@@ -102,10 +102,10 @@ std::string audit_line(const AuditRecord& record, const std::string& id) {
 }
 
 kube::Result<std::unique_ptr<Audit>> Audit::open(const std::string& file) {
-  node::Fd opened(::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
-  if (opened) return std::unique_ptr<Audit>(new Audit(std::move(opened)));
+  auto opened = node::open_owned(file, O_WRONLY | O_CREAT | O_APPEND);
+  if (opened) return std::unique_ptr<Audit>(new Audit(std::move(*opened)));
   return kube::fail(kube::ErrorCode::kInvalid, "--audit {}: the file cannot be opened: {}", file,
-                    std::strerror(errno));
+                    opened.error().message);
 }
 
 void Audit::write(const AuditRecord& record) {

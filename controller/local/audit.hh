@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "controller/node/files.hh"
+#include "controller/node/owned.hh"
 #include "kube/model/error.hh"
 #include "kube/model/time.hh"
 #include "kube/server/request.hh"
@@ -28,7 +28,8 @@ std::string audit_line(const AuditRecord& record, const std::string& id);
 // Concurrency: one thread.
 class Audit {
  public:
-  // Opens the file to append to it, or makes it. Errors (kInvalid) name it.
+  // Opens the file to append to it, or makes it. Errors (kInvalid) name it; one that another user
+  // could have put there is an error, too.
   static kube::Result<std::unique_ptr<Audit>> open(const std::string& file);
   // A line that cannot be written is left out: a full disk does not end requests.
   void write(const AuditRecord& record);

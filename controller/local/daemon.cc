@@ -41,10 +41,11 @@ ControllerOptions controller_options() {
   return made;
 }
 
-std::optional<NodeOptions> node_options(const LocalOptions& options, const kube::Log& log) {
+std::optional<NodeOptions> node_options(const LocalOptions& options, const LocalState& state,
+                                        const kube::Log& log) {
   if (!options.has_node) return std::nullopt;
   NodeOptions made;
-  made.state = std::filesystem::absolute(options.state);
+  made.state = state.directory->path();
   made.tier = options.tier;
   made.mounts = options.mounts;
   made.capacity = options.capacity;
@@ -62,12 +63,16 @@ kube::Result<void> announce(const LocalServer& server) {
   Json ready = Json::object({{"pid", static_cast<std::int64_t>(::getpid())},
                              {"address", server.address()},
                              {"version", TRAINER_VERSION}});
+  const std::vector<std::string>& unreadable = server.unreadable();
+  ready.set("unreadable", Json::Array(unreadable.begin(), unreadable.end()));
+  std::vector<std::string> notices = server.notices();
   if (const auto& node = server.node_status()) {
     ready.set("tier", node->tier);
-    ready.set("notices", Json::Array(node->notices.begin(), node->notices.end()));
+    notices.insert(notices.begin(), node->notices.begin(), node->notices.end());
     ready.set("path", node->path);
   }
-  return server.state().write(kReadyFile, kube::print_json(ready) + "\n");
+  ready.set("notices", Json::Array(notices.begin(), notices.end()));
+  return server.state().folder().replace(kReadyFile, kube::print_json(ready) + "\n");
 }
 
 // Where another controller reconciles the kinds, its rules count: those of this program might
@@ -94,7 +99,7 @@ int run_daemon(const LocalOptions& options) {
   KindOptions admission;
   admission.configuration = local_configuration();
   LocalServerOptions serving;
-  serving.node = node_options(options, log);
+  serving.node = node_options(options, *state, log);
   serving.idle = options.idle;
   serving.on_idle = [] { ::kill(::getpid(), SIGTERM); };
   try {
@@ -106,10 +111,11 @@ int run_daemon(const LocalOptions& options) {
       const ControllerOptions controller = controller_options();
       Process process(controller, local_configuration(), server.transports(), make_registry, log);
       if (auto announced = announce(server); !announced) return refuse(announced.error().message);
+      server.fill_reserve();
       log.info("ready", {{"address", server.address()}});
       exit_code = process.run(kube::run_event_loop);
     }
-    if (server.state().is_in_place()) server.state().remove(kReadyFile);
+    if (server.state().is_in_place()) server.state().folder().remove(kReadyFile);
     server.stop();
     return exit_code;
   } catch (const std::exception& error) {

@@ -1,14 +1,15 @@
 #include "controller/local/journal.hh"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sqlite3.h>
 #include <sys/stat.h>
 
+#include <cerrno>
 #include <map>
 #include <utility>
 
-#include "controller/node/files.hh"
-#include "kube/model/json_text.hh"
+#include "kube/model/digest.hh"
 
 namespace trainer {
 
@@ -62,9 +63,15 @@ void bind_text(sqlite3_stmt* statement, int index, std::string_view text) {
   sqlite3_bind_text(statement, index, text.data(), static_cast<int>(text.size()), SQLITE_STATIC);
 }
 
+// What clients do to make room, and what follows from it.
+bool is_of_deletion(const Change& change) {
+  return !change.after || change.after->get("metadata").find("deletionTimestamp") != nullptr;
+}
+
 }  // namespace
 
 struct Journal::Database {
+  const node::OwnedDirectory& folder;
   std::string file;
   std::unique_ptr<sqlite3, Close> handle;
   Statement begin, commit, put, erase, set_version;
@@ -89,6 +96,10 @@ struct Journal::Database {
     return is_done;
   }
   std::string why() const { return sqlite3_errmsg(handle.get()); }
+  bool is_disk_full() const {
+    return sqlite3_errcode(handle.get()) == SQLITE_FULL ||
+           sqlite3_system_errno(handle.get()) == ENOSPC;
+  }
 
   bool is_prepared() {
     begin = prepare("BEGIN IMMEDIATE");
@@ -102,7 +113,7 @@ struct Journal::Database {
   }
   bool store(const Change& change) {
     const std::string kind = kind_of(*change.resource);
-    const std::string body = change.after ? kube::print_json(*change.after) : std::string();
+    const std::string_view body = change.after ? *change.text : std::string_view();
     const std::string_view uid =
         change.after ? change.after->get("metadata").get_string("uid") : std::string_view();
     const Statement& statement = change.after ? put : erase;
@@ -125,20 +136,33 @@ struct Journal::Database {
   }
 };
 
-Journal::Journal(std::unique_ptr<Database> database) : database_(std::move(database)) {}
+Journal::Journal(std::unique_ptr<Database> database, const node::OwnedDirectory& folder)
+    : database_(std::move(database)), reserve_(folder) {}
 
 Journal::~Journal() = default;
 
-Result<std::unique_ptr<Journal>> Journal::open(const std::filesystem::path& file) {
-  auto database = std::make_unique<Database>();
-  database->file = file.string();
+// The database, and what SQLite keeps beside it: all of it is this user's.
+Result<void> Journal::check_files(const node::OwnedDirectory& folder, const std::string& name) {
+  for (const char* suffix : {"-wal", "-shm", "-journal"})
+    if (const auto file = folder.open_file(name + suffix, O_RDONLY);
+        !file && file.error().code != kube::ErrorCode::kNotFound)
+      return tl::unexpected(file.error());
+  const auto made = folder.open_file(name, O_RDWR | O_CREAT);
+  if (!made) return tl::unexpected(made.error());
   // It has Secrets, and the directory may be one that others can read. What SQLite makes beside it
   // has the same mode.
-  if (const node::Fd made(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)); made)
-    ::fchmod(made.get(), 0600);
+  ::fchmod(made->get(), 0600);
+  return {};
+}
+
+Result<std::unique_ptr<Journal>> Journal::open(const node::OwnedDirectory& folder,
+                                               const std::string& name) {
+  if (auto checked = check_files(folder, name); !checked) return tl::unexpected(checked.error());
+  auto database = std::unique_ptr<Database>(new Database{folder, (folder.path() / name).string()});
   sqlite3* handle = nullptr;
-  constexpr int kFlags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
-  const int opened = sqlite3_open_v2(file.c_str(), &handle, kFlags, nullptr);
+  constexpr int kFlags =
+      SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW;
+  const int opened = sqlite3_open_v2(database->file.c_str(), &handle, kFlags, nullptr);
   database->handle.reset(handle);
   const auto refused = [&] {
     return kube::fail(kube::ErrorCode::kInvalid, "{}: the database cannot be opened: {}",
@@ -154,43 +178,109 @@ Result<std::unique_ptr<Journal>> Journal::open(const std::filesystem::path& file
   }
   if (format == 0 && !database->run(kTables)) return refused();
   if (!database->is_prepared()) return refused();
-  return std::unique_ptr<Journal>(new Journal(std::move(database)));
+  return std::unique_ptr<Journal>(new Journal(std::move(database), folder));
 }
 
 std::int64_t Journal::version() const {
   return database_->number("SELECT value FROM meta WHERE name = 'version'");
 }
 
-Result<void> Journal::restore(kube::server::ObjectStore& store,
-                              const std::vector<kube::Resource>& resources) {
+// One of `objects`.
+struct Journal::Row {
+  std::int64_t id = 0;
+  kube::Resource resource;
+  kube::ObjectKey key;
+  std::string body;
+};
+
+Result<std::vector<std::string>> Journal::restore(kube::server::ObjectStore& store,
+                                                  const std::vector<kube::Resource>& resources) {
   std::map<std::string, const kube::Resource*> kinds;
   for (const kube::Resource& resource : resources) kinds.emplace(kind_of(resource), &resource);
-  const Statement all = database_->prepare("SELECT kind, body, name FROM objects");
+  const Statement all = database_->prepare("SELECT kind, ns, name, body, rowid FROM objects");
+  std::vector<std::pair<Row, std::string>> unreadable;
   int row = SQLITE_ERROR;
   while (all && (row = sqlite3_step(all.get())) == SQLITE_ROW) {
     const auto kind = kinds.find(text_at(all.get(), 0));
     if (kind == kinds.end()) continue;
-    auto object = kube::parse_json(text_at(all.get(), 1));
-    if (!object) {
-      return kube::fail(kube::ErrorCode::kInvalid, "{}: {} \"{}\" cannot be read: {}",
-                        database_->file, kind->second->kind, text_at(all.get(), 2),
-                        object.error().message);
-    }
-    store.restore(*kind->second, std::move(*object));
+    const kube::ObjectKey key{text_at(all.get(), 1), text_at(all.get(), 2)};
+    std::string body = text_at(all.get(), 3);
+    const auto restored = store.restore(*kind->second, key, std::move(body));
+    if (restored) continue;
+    unreadable.emplace_back(
+        Row{sqlite3_column_int64(all.get(), 4), *kind->second, key, text_at(all.get(), 3)},
+        restored.error().message);
   }
-  if (row == SQLITE_DONE) return {};
-  return kube::fail(kube::ErrorCode::kInvalid, "{}: the database cannot be read: {}",
-                    database_->file, database_->why());
+  if (row != SQLITE_DONE) {
+    return kube::fail(kube::ErrorCode::kInvalid, "{}: the database cannot be read: {}",
+                      database_->file, database_->why());
+  }
+  std::vector<std::string> sentences;
+  for (const auto& [each, why] : unreadable) {
+    auto sentence = set_aside(each, why);
+    if (!sentence) return tl::unexpected(std::move(sentence.error()));
+    sentences.push_back(std::move(*sentence));
+  }
+  return sentences;
+}
+
+// First into its file: it is in one of both whenever this process ends.
+Result<std::string> Journal::set_aside(const Row& row, std::string_view why) {
+  const auto folder = node::OwnedDirectory::make(database_->folder.path() / kSetAside);
+  if (!folder) return tl::unexpected(folder.error());
+  // By the content: another text of the same object does not replace it.
+  const std::string file =
+      fmt::format("{}-{}.json", row.resource.plural, kube::sha256_hex(row.body).substr(0, 12));
+  if (auto written = folder->replace(file, row.body); !written)
+    return tl::unexpected(std::move(written.error()));
+  const Statement erase = database_->prepare("DELETE FROM objects WHERE rowid = ?");
+  sqlite3_bind_int64(erase.get(), 1, row.id);
+  if (!database_->step(erase)) {
+    return kube::fail(kube::ErrorCode::kInvalid, "{}: the database cannot be written: {}",
+                      database_->file, database_->why());
+  }
+  return fmt::format(
+      "{} {} cannot be read ({}): its text is in {}: correct it and apply it again, or remove the "
+      "file",
+      row.resource.kind, row.key.to_string(), why, (folder->path() / file).string());
+}
+
+bool Journal::try_to_write(const Change& change) {
+  Database& database = *database_;
+  return database.step(database.begin) && database.store(change) && database.step(database.commit);
 }
 
 void Journal::write(const Change& change) {
+  if (try_to_write(change)) return refill_reserve();
   Database& database = *database_;
-  if (database.step(database.begin) && database.store(change) && database.step(database.commit))
-    return;
-  const std::string why = database.why();
+  std::string why = database.why();
+  const bool is_full = database.is_disk_full();
   database.roll_back();
+  if (is_full && is_of_deletion(change)) {
+    reserve_.give_back();
+    has_reserve_ = false;
+    // Its file may have the size that the change needs.
+    database.run("PRAGMA wal_checkpoint(TRUNCATE)");
+    if (try_to_write(change)) return;
+    why = database.why();
+    database.roll_back();
+  }
   throw StorageError(database.file + ": the change was not stored: " + why +
                      ": nothing was changed, and reads go on; make room, and send it again");
+}
+
+void Journal::fill_reserve() {
+  reserve_.fill();
+  has_reserve_ = true;
+}
+
+// After deletes on a full disk: from time to time, since most changes follow others at once.
+void Journal::refill_reserve() {
+  constexpr std::chrono::seconds kPause(10);
+  const auto now = std::chrono::steady_clock::now();
+  if (has_reserve_ || now - refilled_ < kPause) return;
+  refilled_ = now;
+  fill_reserve();
 }
 
 }  // namespace trainer

@@ -2,13 +2,15 @@
 // is answered.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
-#include <filesystem>
 #include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "controller/local/reserve.hh"
+#include "controller/node/owned.hh"
 #include "kube/model/error.hh"
 #include "kube/model/meta.hh"
 #include "kube/server/object_store.hh"
@@ -20,15 +22,19 @@ struct StorageError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+inline constexpr const char* kSetAside = "unreadable";
+
 // A SQLite database: `objects` has the text of each object, `meta` the version of the last change.
 // A commit reaches the operating system before write() returns, so it survives the end of this
 // process by any signal; after a power failure the last commits may be missing, each as a whole.
 // Concurrency: one thread at a time.
 class Journal {
  public:
-  // Opens the file, or makes it. Errors (kInvalid) are a sentence with its name: no database, one
-  // of a newer version of this program, no space.
-  static kube::Result<std::unique_ptr<Journal>> open(const std::filesystem::path& file);
+  // Opens the file of the folder, or makes it; the folder outlives the Journal. Errors (kInvalid)
+  // are a sentence with its name: no database, one that another user could have written, one of a
+  // newer version of this program, no space.
+  static kube::Result<std::unique_ptr<Journal>> open(const node::OwnedDirectory& folder,
+                                                     const std::string& name = "state.db");
   ~Journal();
   Journal(const Journal&) = delete;
   Journal& operator=(const Journal&) = delete;
@@ -36,17 +42,31 @@ class Journal {
   // The resourceVersion of the last change; 1 where there was none.
   std::int64_t version() const;
   // Puts all objects of these kinds back into the store. Others stay in the file: a version of this
-  // program that serves them finds them there. Errors (kInvalid): an object that cannot be read.
-  kube::Result<void> restore(kube::server::ObjectStore& store,
-                             const std::vector<kube::Resource>& resources);
+  // program that serves them finds them there. The text of an object that cannot be read goes into
+  // a file of its own in the folder kSetAside beside the database, and is no object any more; the
+  // answer has a sentence for each. Errors (kInvalid): the database cannot be read or written.
+  kube::Result<std::vector<std::string>> restore(kube::server::ObjectStore& store,
+                                                 const std::vector<kube::Resource>& resources);
   // Throws StorageError where the change could not be stored: then nothing of it is in the file,
-  // and a later one may succeed.
+  // and a later one may succeed. On a full disk changes of deletions use the reserve.
   void write(const kube::server::Change& change);
+  // Allocates it, once what a start writes is on the disk.
+  void fill_reserve();
 
  private:
   struct Database;
-  explicit Journal(std::unique_ptr<Database> database);
+  struct Row;
+  static kube::Result<void> check_files(const node::OwnedDirectory& folder,
+                                        const std::string& name);
+  kube::Result<std::string> set_aside(const Row& row, std::string_view why);
+  Journal(std::unique_ptr<Database> database, const node::OwnedDirectory& folder);
+  bool try_to_write(const kube::server::Change& change);
+  void refill_reserve();
+
   std::unique_ptr<Database> database_;
+  const Reserve reserve_;
+  bool has_reserve_ = true;  // false: a deletion has used it
+  std::chrono::steady_clock::time_point refilled_{};
 };
 
 }  // namespace trainer

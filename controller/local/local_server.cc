@@ -118,20 +118,28 @@ ApiServer::Hooks LocalServer::hooks() {
 
 Result<void> LocalServer::restore() {
   // First the CustomResourceDefinitions: they say which other kinds there are.
-  if (auto restored = state_.journal->restore(store_, {kube::kCustomResourceDefinitions});
-      !restored)
-    return restored;
+  if (auto restored = restore({kube::kCustomResourceDefinitions}); !restored) return restored;
   custom_kinds_.emplace(kinds_, store_, log_);
   std::vector<kube::Resource> others;
   for (const auto& kind : kinds_)
     if (kind.resource != kube::kCustomResourceDefinitions) others.push_back(kind.resource);
-  if (auto restored = state_.journal->restore(store_, others); !restored) return restored;
+  if (auto restored = restore(others); !restored) return restored;
   store_.set_journal([this](const kube::server::Change& change) { state_.journal->write(change); });
   try {
     create_base_objects();
     if (!node_) forget_node();
   } catch (const StorageError& error) {
     return kube::fail(kube::ErrorCode::kInvalid, error.what());
+  }
+  return {};
+}
+
+Result<void> LocalServer::restore(const std::vector<kube::Resource>& resources) {
+  auto set_aside = state_.journal->restore(store_, resources);
+  if (!set_aside) return tl::unexpected(std::move(set_aside.error()));
+  for (std::string& sentence : *set_aside) {
+    log_.warn("unreadable object", {{"what", sentence}});
+    unreadable_.push_back(std::move(sentence));
   }
   return {};
 }
@@ -159,26 +167,25 @@ void LocalServer::forget_node() {
 Result<void> LocalServer::listen() {
   const unsigned short kept = kept_port(state());
   auto port = server_.listen(kept);
-  if (!port && kept != 0) {
-    return kube::fail(kube::ErrorCode::kInvalid,
-                      "{}: the port that {} names is taken by another program: end that, or remove "
-                      "{} for another "
-                      "port",
-                      port.error().message, (state().path() / "kubeconfig").string(),
-                      (state().path() / "port").string());
-  }
+  const bool is_moved = !port && kept != 0;
+  if (is_moved) port = server_.listen(0);
   if (!port) return tl::unexpected(port.error());
   address_ = fmt::format("https://127.0.0.1:{}", *port);
-  if (kept == 0) {
+  if (is_moved)
+    notices_.push_back(
+        fmt::format("port {} is taken by another program: the server has port {} from now on. "
+                    "Clients that read {} again find it; copies of that file have to be made again",
+                    kept, *port, (state().path() / "kubeconfig").string()));
+  if (kept == 0 || is_moved) {
     if (auto written = keep_port(state(), *port); !written) return written;
   }
-  return state().write("kubeconfig", kubeconfig_of(access(), address_));
+  return state().folder().replace("kubeconfig", kubeconfig_of(access(), address_));
 }
 
 Result<void> LocalServer::start() {
   if (auto restored = restore(); !restored) return restored;
   if (auto listening = listen(); !listening) return listening;
-  state_.directory->remove(kStaysFile);  // of an earlier daemon
+  state_.directory->folder().remove(kStaysFile);  // of an earlier daemon
   housekeeping_.emplace(io_.get_executor(), clock_, api_, *custom_kinds_, log_);
   tasks_.spawn("housekeeping", housekeeping_->run());
   if (node_) {
@@ -200,6 +207,10 @@ void LocalServer::run() {
       log_.error("serving", {{"why", error.what()}});
     }
   }
+}
+
+void LocalServer::fill_reserve() {
+  kube::asio::post(io_, [this] { state_.journal->fill_reserve(); });
 }
 
 MakeTransport LocalServer::transports() {
@@ -236,7 +247,7 @@ Task<void> LocalServer::await_idle() {
     const auto now = clock_.steady();
     if (has_work()) busy_at = now;
     if (stays || now - std::max(busy_at, server_.quiet_since()) < options_.idle) continue;
-    if (state_.directory->read(kStaysFile)) continue;
+    if (state_.directory->folder().has(kStaysFile)) continue;
     log_.info("idle", {{"seconds", std::to_string(options_.idle.count())}, {"then", "ends"}});
     break;
   }

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "controller/local/admit.hh"
 #include "controller/local/custom_kinds.hh"
@@ -43,7 +44,7 @@ class LocalServer {
   LocalServer(const LocalServer&) = delete;
   LocalServer& operator=(const LocalServer&) = delete;
 
-  // Errors are a sentence for a person: the database cannot be read, the port is taken, no space.
+  // Errors are a sentence for a person: the database cannot be read, no space.
   kube::Result<void> start();
   // "https://127.0.0.1:PORT"; the kubeconfig in the state directory has it, too.
   const std::string& address() const { return address_; }
@@ -51,9 +52,15 @@ class LocalServer {
   const Access& access() const { return state_.access; }
   // Of the node at its start; nullopt without one.
   const std::optional<NodeStatus>& node_status() const { return node_status_; }
+  // What is different from the last start, as sentences.
+  const std::vector<std::string>& notices() const { return notices_; }
+  // A sentence for each object that this start could not read.
+  const std::vector<std::string>& unreadable() const { return unreadable_; }
   // For clients in this process, such as the control loops. Each transport ends before stop(), and
   // is used on the thread of its io_context.
   MakeTransport transports();
+  // On the server's thread: see Journal.
+  void fill_reserve();
   // Stops the pods that run, then everything else.
   void stop();
 
@@ -61,6 +68,7 @@ class LocalServer {
   kube::server::Api::Environment environment();
   ApiServer::Hooks hooks();
   kube::Result<void> restore();
+  kube::Result<void> restore(const std::vector<kube::Resource>& resources);
   kube::Result<void> listen();
   void create_base_objects();
   void forget_node();
@@ -91,6 +99,8 @@ class LocalServer {
   kube::ApiClient node_client_;
   std::optional<NodeAgent> node_;
   std::optional<NodeStatus> node_status_;
+  std::vector<std::string> notices_;
+  std::vector<std::string> unreadable_;
   kube::TaskGroup tasks_;
   std::thread thread_;
 };

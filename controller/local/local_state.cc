@@ -10,7 +10,7 @@ kube::Result<LocalState> open_local_state(const std::filesystem::path& path,
   auto directory = StateDirectory::lock(path);
   if (!directory) return tl::unexpected(directory.error());
   state.directory = std::move(*directory);
-  auto journal = Journal::open(state.directory->path() / "state.db");
+  auto journal = Journal::open(state.directory->folder());
   if (!journal) return tl::unexpected(journal.error());
   state.journal = std::move(*journal);
   auto access = load_access(*state.directory, now);

@@ -3,11 +3,9 @@
 
 #include <filesystem>
 #include <memory>
-#include <optional>
-#include <string>
-#include <string_view>
+#include <utility>
 
-#include "controller/node/files.hh"
+#include "controller/node/owned.hh"
 #include "kube/model/error.hh"
 
 namespace trainer {
@@ -20,22 +18,18 @@ inline constexpr const char* kStaysFile = "stays";
 class StateDirectory {
  public:
   // Makes it where it is missing, for its owner alone. Errors (kInvalid) are a sentence: another
-  // process has the lock, or the folder cannot be made or written.
-  static kube::Result<std::unique_ptr<StateDirectory>> lock(std::filesystem::path path);
+  // process has the lock, another user could change the folder, or it cannot be made or written.
+  static kube::Result<std::unique_ptr<StateDirectory>> lock(const std::filesystem::path& path);
 
-  const std::filesystem::path& path() const { return path_; }
-  // The file's text; nullopt where there is none.
-  std::optional<std::string> read(std::string_view name) const;
-  // Replaces the file in one step. Only its owner can read it. Errors (kInvalid) name it.
-  kube::Result<void> write(std::string_view name, std::string_view text) const;
-  void remove(std::string_view name) const;
+  const std::filesystem::path& path() const { return folder_.path(); }
+  const node::OwnedDirectory& folder() const { return folder_; }
   // False once the folder was removed or replaced: no command finds this process any more.
   bool is_in_place() const;
 
  private:
-  StateDirectory(std::filesystem::path path, node::Fd lock)
-      : path_(std::move(path)), lock_(std::move(lock)) {}
-  std::filesystem::path path_;
+  StateDirectory(node::OwnedDirectory folder, node::Fd lock)
+      : folder_(std::move(folder)), lock_(std::move(lock)) {}
+  node::OwnedDirectory folder_;
   node::Fd lock_;
 };
 

@@ -10,6 +10,7 @@
 
 #include "controller/node/files.hh"
 #include "controller/node/machine.hh"
+#include "controller/node/owned.hh"
 #include "controller/node/spawn.hh"
 #include "controller/node/strays.hh"
 #include "kube/client/object_sink.hh"
@@ -81,11 +82,26 @@ void NodeAgent::find_tier() {
                     static_cast<int>(tier), probe->problem_of(tier), static_cast<int>(best)));
   node_.facts.tier = tier;
   status_.tier = static_cast<int>(tier);
-  if (tier == Tier::kNamespaces) return;
-  const auto above = static_cast<Tier>(static_cast<int>(tier) - 1);
-  const std::string problem = probe->problem_of(above);
-  node_.facts.tier_problem = problem.empty() ? "as asked for" : problem;
-  status_.notices.push_back(fmt::format("tier {}: {}", status_.tier, node_.facts.tier_problem));
+  if (tier != Tier::kNamespaces) {
+    const auto above = static_cast<Tier>(static_cast<int>(tier) - 1);
+    const std::string problem = probe->problem_of(above);
+    node_.facts.tier_problem = problem.empty() ? "as asked for" : problem;
+    status_.notices.push_back(fmt::format("tier {}: {}", status_.tier, node_.facts.tier_problem));
+  }
+  find_network(*probe);
+}
+
+void NodeAgent::find_network(const node::TierProbe& probe) {
+  const bool is_first_tier = node_.facts.tier == Tier::kNamespaces;
+  node_.facts.has_network = is_first_tier && probe.network_problem.empty();
+  if (node_.facts.has_network) return;
+  status_.notices.push_back(fmt::format(
+      "other users of this machine{} can connect to the ports of pods, and most frameworks trust "
+      "whoever connects{}",
+      node_.facts.tier == Tier::kPlain
+          ? ", and other machines where a program listens on all addresses,"
+          : "",
+      is_first_tier ? " (" + probe.network_problem + ")" : ""));
 }
 
 void NodeAgent::find_facts() {
@@ -97,7 +113,7 @@ void NodeAgent::find_facts() {
   node_.facts.mounts = read_mounts(options_.mounts);
   node_.facts.working_dir = options_.working_dir;
   node_.allocatable = node::capacity_of_machine(options_.capacity);
-  if (const auto made = node::make_directories(node_.pods()); !made)
+  if (const auto made = node::OwnedDirectory::make(node_.pods()); !made)
     throw std::runtime_error(made.error().message);
 }
 

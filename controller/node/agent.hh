@@ -12,6 +12,7 @@
 
 #include "controller/node/options.hh"
 #include "controller/node/pod_runner.hh"
+#include "controller/node/tiers.hh"
 #include "kube/client/api_client.hh"
 #include "kube/model/error.hh"
 #include "kube/server/api.hh"
@@ -50,6 +51,7 @@ class NodeAgent {
   void find_facts();
   void connect_runners();
   void find_tier();
+  void find_network(const node::TierProbe& probe);
   kube::Task<void> publish_node();
   kube::Task<void> watch_claims();
   void remove_claims();

@@ -18,8 +18,10 @@ void ClaimFolders::add(const kube::Json& claim) {
   const auto meta = kube::ObjectMeta::of(claim);
   const fs::path folder = folder_of(meta.uid);
   std::error_code error;
-  if (!fs::exists(folder, error) && make_directories(volumes_))
-    fs::rename(unclaimed_ / meta.ns / meta.name, folder, error);
+  const auto of_namespace = child_of(unclaimed_, meta.ns);
+  const auto earlier = of_namespace ? child_of(*of_namespace, meta.name) : of_namespace;
+  if (earlier && !fs::exists(folder, error) && make_directories(volumes_))
+    fs::rename(*earlier, folder, error);
   known_.insert(folder);
 }
 

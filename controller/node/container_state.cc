@@ -23,30 +23,33 @@ constexpr int kNotStarted = 128;
 
 }  // namespace
 
-void ContainerState::run(kube::Time now) {
+void ContainerState::run(Moment now) {
   phase = Phase::kRunning;
   reason.clear();
   message.clear();
-  started_at = now;
+  started_at = now.time;
+  began_ = now.steady;
   count_start();
 }
 
-void ContainerState::end(int wait_status, std::string last_message, kube::Time now) {
+void ContainerState::end(int wait_status, std::string last_message, Moment now) {
   phase = Phase::kEnded;
   signal = WIFSIGNALED(wait_status) ? WTERMSIG(wait_status) : 0;
   exit_code = signal != 0 ? kSignalled + signal : WEXITSTATUS(wait_status);
   reason = exit_code == 0 ? "Completed" : "Error";
   message = std::move(last_message);
-  finished_at = now;
+  finished_at = now.time;
+  ended_ = now.steady;
 }
 
-void ContainerState::fail_to_start(std::string why, kube::Time now) {
+void ContainerState::fail_to_start(std::string why, Moment now) {
   phase = Phase::kEnded;
   signal = 0;
   exit_code = kNotStarted;
   reason = "StartError";
   message = std::move(why);
-  started_at = finished_at = now;
+  started_at = finished_at = now.time;
+  began_ = ended_ = now.steady;
   count_start();
 }
 
@@ -58,7 +61,7 @@ void ContainerState::count_start() {
 }
 
 void ContainerState::wait_for_restart() {
-  if (finished_at - started_at >= kSteady) pauses_ = 0;
+  if (ended_ - began_ >= kSteady) pauses_ = 0;
   const auto pause =
       pauses_ == 0
           ? kNoticed
@@ -68,7 +71,7 @@ void ContainerState::wait_for_restart() {
   phase = Phase::kWaiting;
   message = fmt::format("back-off {}s restarting failed container={}", pause.count(), config->name);
   reason = "CrashLoopBackOff";
-  start_at = finished_at + pause;
+  start_at = ended_ + pause;
 }
 
 Json ContainerState::state() const {

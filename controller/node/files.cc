@@ -6,8 +6,9 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <limits>
 #include <system_error>
+
+#include "kube/model/json_text.hh"
 
 namespace trainer::node {
 
@@ -40,8 +41,6 @@ bool write_all(const Fd& file, std::string_view text) {
   return true;
 }
 
-namespace {
-
 kube::Result<std::string> read_opened(const Fd& file, const std::filesystem::path& path,
                                       std::size_t bytes) {
   if (!file) return system_failure(path.native());
@@ -57,11 +56,8 @@ kube::Result<std::string> read_opened(const Fd& file, const std::filesystem::pat
   return text;
 }
 
-}  // namespace
-
 kube::Result<std::string> read_file(const std::filesystem::path& path) {
-  return read_opened(Fd(open(path.c_str(), O_RDONLY | O_CLOEXEC)), path,
-                     std::numeric_limits<std::size_t>::max());
+  return read_opened(Fd(open(path.c_str(), O_RDONLY | O_CLOEXEC)), path);
 }
 
 kube::Result<std::string> read_head(const std::filesystem::path& path, std::size_t bytes) {
@@ -84,6 +80,32 @@ kube::Result<void> replace_file(const std::filesystem::path& path, std::string_v
   if (auto written = write_file(fresh, text, mode); !written) return written;
   if (rename(fresh.c_str(), path.c_str()) != 0) return system_failure(path.native());
   return {};
+}
+
+kube::Result<std::filesystem::path> child_of(const std::filesystem::path& folder,
+                                             std::string_view name) {
+  constexpr std::size_t kLongestName = 255;  // NAME_MAX
+  const bool is_special = name.empty() || name == "." || name == "..";
+  if (!is_special && name.size() <= kLongestName &&
+      name.find_first_of(std::string_view("/\0", 2)) == std::string_view::npos)
+    return folder / name;
+  constexpr std::size_t kShown = 80;
+  return kube::fail(kube::ErrorCode::kUnsupported,
+                    "{} cannot be the name of a file: use letters, digits, '-', '_' and '.'",
+                    kube::print_json(kube::Json(name.substr(0, kShown))));
+}
+
+kube::Result<std::filesystem::path> path_below(const std::filesystem::path& folder,
+                                               std::string_view path) {
+  kube::Result<std::filesystem::path> made = folder;
+  if (path.starts_with('/'))
+    return kube::fail(kube::ErrorCode::kUnsupported, "{} must be a relative path", path);
+  while (made && !path.empty()) {
+    const std::string_view name = path.substr(0, path.find('/'));
+    path.remove_prefix(std::min(name.size() + 1, path.size()));
+    if (!name.empty() && name != ".") made = child_of(*made, name);
+  }
+  return made;
 }
 
 kube::Result<void> make_directories(const std::filesystem::path& path) {

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -52,6 +53,9 @@ tl::unexpected<kube::Error> system_failure(std::string_view what);
 
 // False where it failed, by errno.
 bool write_all(const Fd& file, std::string_view text);
+// `path` is what an error names.
+kube::Result<std::string> read_opened(const Fd& file, const std::filesystem::path& path,
+                                      std::size_t bytes = std::numeric_limits<std::size_t>::max());
 kube::Result<std::string> read_file(const std::filesystem::path& path);
 // At most so many bytes of what may be a file of any size, or none: it never waits.
 kube::Result<std::string> read_head(const std::filesystem::path& path, std::size_t bytes);
@@ -61,6 +65,15 @@ kube::Result<void> write_file(const std::filesystem::path& path, std::string_vie
 // Readers see the old text or the new one.
 kube::Result<void> replace_file(const std::filesystem::path& path, std::string_view text,
                                 mode_t mode = 0600);
+// FOLDER/NAME, where NAME is one component of a path: every name that a user has written goes
+// through here, or through path_below(), before it is a part of a path. Errors (kUnsupported): it
+// is empty, "." or "..", too long, or has a "/" or a NUL in it.
+kube::Result<std::filesystem::path> child_of(const std::filesystem::path& folder,
+                                             std::string_view name);
+// The same with a relative path of any length, as a subPath is; "." and empty components are left
+// out. An empty path is the folder itself.
+kube::Result<std::filesystem::path> path_below(const std::filesystem::path& folder,
+                                               std::string_view path);
 // With its parents, mode 0700.
 kube::Result<void> make_directories(const std::filesystem::path& path);
 

@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kPiece = 65'536;
 
 Fd open_to_read(const std::filesystem::path& path) {
-  return Fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  return Fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
 }
 
 off_t size_of(const Fd& file) {

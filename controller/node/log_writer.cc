@@ -16,7 +16,7 @@ constexpr std::size_t kMaxTail = 2'048;
 constexpr int kMaxTailLines = 80;
 
 Fd open_to_append(const std::filesystem::path& path) {
-  return Fd(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  return Fd(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "controller/node/files.hh"
 #include "kube/model/quantity.hh"
 
 namespace trainer::node {
@@ -79,9 +80,10 @@ class ConfigMaker {
     config_.tier = node_.tier;
     if (node_.tier != Tier::kPlain && !is_on_host_network(pod_))
       config_.address = place_.facts.pod_address;
+    config_.has_network = node_.has_network && !config_.address.empty();
     config_.restart_policy = spec.get_string("restartPolicy", "Always");
     find_user(spec);
-    add_memory_volumes(spec);
+    if (auto added = add_memory_volumes(spec); !added) return tl::unexpected(added.error());
     for (const auto& [list, containers] : {std::pair("initContainers", &config_.init_containers),
                                            std::pair("containers", &config_.containers)}) {
       std::size_t index = 0;
@@ -109,17 +111,19 @@ class ConfigMaker {
     }
   }
 
-  void add_memory_volumes(const Json& spec) {
-    if (node_.tier != Tier::kNamespaces) return;
+  Result<void> add_memory_volumes(const Json& spec) {
+    if (node_.tier != Tier::kNamespaces) return {};
     const auto folder = place_.volumes.pod / kVolumes;
     config_.memory_volumes.push_back({(folder / kSharedMemoryVolume).native()});
     for (const Json& volume : spec.get_array("volumes")) {
       const Json& empty = volume.get("emptyDir");
       if (empty.get_string("medium") != "Memory") continue;
       const auto size = kube::Quantity::read(empty.get("sizeLimit"));
-      config_.memory_volumes.push_back(
-          {(folder / volume.get_string("name")).native(), size ? size->value() : 0});
+      const auto path = child_of(folder, volume.get_string("name"));
+      if (!path) return tl::unexpected(path.error().at("spec.volumes"));
+      config_.memory_volumes.push_back({path->native(), size ? size->value() : 0});
     }
+    return {};
   }
 
   Result<ContainerConfig> make_container(const Json& container, const std::string& field) {
@@ -127,6 +131,9 @@ class ConfigMaker {
       return tl::unexpected(checked.error());
     ContainerConfig made;
     made.name = container.get_string("name");
+    // Its log and its last message are files of this name.
+    if (const auto named = child_of(place_.volumes.pod, made.name); !named)
+      return tl::unexpected(named.error().at(field + ".name"));
     made.image = container.get_string("image");
     made.has_logs_for_message =
         container.get_string("terminationMessagePolicy") == "FallbackToLogsOnError";
@@ -200,9 +207,9 @@ class ConfigMaker {
     Mount mount{*source, normal(value.get_string("mountPath")), value.get_bool("readOnly")};
     std::string below(value.get_string("subPath"));
     if (below.empty()) below = expand(value.get_string("subPathExpr"), declared);
-    if (("/" + below + "/").find("/../") != std::string::npos)
-      return refuse(field + ".subPath", "it must be within the volume");
-    if (!below.empty()) mount.source += "/" + below;
+    const auto inside = path_below(mount.source, below);
+    if (!inside) return tl::unexpected(inside.error().at(field + ".subPath"));
+    mount.source = inside->native();
     // What is shared by processes of a machine is the machine's, where pods have none of their own.
     if (node_.tier != Tier::kNamespaces && mount.target == kSharedMemory && is_empty_dir(*volume))
       return {};

@@ -17,6 +17,7 @@ namespace trainer::node {
 // What is the same for all pods of a node.
 struct NodeFacts {
   Tier tier = Tier::kPlain;
+  bool has_network = false;     // pods have a network of their own (network.hh)
   std::string tier_problem;     // why there is no better one; empty for the best
   kube::StringMap environment;  // of containers, before their own
   std::vector<Mount> mounts;    // in all containers, before their own

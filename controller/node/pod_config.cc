@@ -51,6 +51,7 @@ void PodConfig::describe(D& d) {
   d.field("uid", &PodConfig::uid);
   d.field("hostname", &PodConfig::hostname);
   d.field("address", &PodConfig::address);
+  d.field("network", &PodConfig::has_network);
   d.always("tier", &PodConfig::tier);
   d.always("restartPolicy", &PodConfig::restart_policy);
   d.field("runAsUser", &PodConfig::run_as_user);

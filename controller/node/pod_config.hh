@@ -60,7 +60,8 @@ struct PodConfig {
   std::string name;
   std::string uid;
   std::string hostname;
-  std::string address;  // of its ports, in 127.0.0.0/8; empty: it has the host's ports
+  std::string address;       // of its ports, in 127.0.0.0/8; empty: it has the host's ports
+  bool has_network = false;  // its ports are in the network of pods (network.hh)
   Tier tier = Tier::kPlain;
   std::string restart_policy = "Never";
   std::optional<std::int64_t> run_as_user;

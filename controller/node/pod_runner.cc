@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 #include <utility>
 
 #include "controller/node/files.hh"
+#include "controller/node/owned.hh"
 #include "controller/node/pod_start.hh"
 #include "controller/node/spawn.hh"
 #include "controller/node/strays.hh"
@@ -61,7 +63,9 @@ PodRunner::PodRunner(NodeContext& node, Json pod)
       key_(kube::ObjectMeta::of(pod_).key()),
       name_(PodName::of(pod_)),
       directory_(node.pods() / uid_),
-      changed_(node.io.get_executor()) {}
+      changed_(node.io.get_executor()) {
+  note_start();
+}
 
 void PodRunner::touch() {
   ++changes_;
@@ -73,6 +77,7 @@ void PodRunner::update(Json pod) {
     return object.get("metadata").get_string("resourceVersion");
   };
   if (kube::is_newer_version(version(pod), version(pod_))) pod_ = shortened(std::move(pod));
+  note_start();
   touch();
 }
 
@@ -81,26 +86,13 @@ void PodRunner::remove() {
   touch();
 }
 
-bool PodRunner::is_deleting() const {
-  return pod_.get("metadata").find("deletionTimestamp") != nullptr;
-}
-
-int PodRunner::grace() const {
-  return static_cast<int>(
-      pod_.get("metadata").get_int("deletionGracePeriodSeconds", kube::kDefaultGraceSeconds));
-}
-
-int PodRunner::own_grace() const {
-  return static_cast<int>(kube::termination_grace(pod_));
-}
-
 std::string PodRunner::address() const {
   if (node_.facts.tier == Tier::kPlain || is_on_host_network(pod_)) return kHostAddress;
   return node_.addresses.address_of(name_);
 }
 
 StatusFacts PodRunner::status_facts() const {
-  return {kHostAddress, address(), is_ready_};
+  return {kHostAddress, address(), is_ready_, deadline(), is_late_};
 }
 
 // null: the shim has not reported it yet.
@@ -142,7 +134,7 @@ Task<bool> PodRunner::start() {
     if (is_removed_ || is_deleting()) continue;
     const kube::Error& error = started.error();
     const kube::Time now = node_.client.clock().now();
-    const bool is_late = deadline_of(pod_).value_or(now + kPoll) <= now;
+    const bool is_late = deadline().value_or(now + kPoll) <= now;
     if (is_late || error.code == ErrorCode::kUnsupported) {
       const std::string reason(is_late ? kDeadlineExceeded : "NotSupported");
       const std::string message(is_late ? kActiveForTooLong : error.message);
@@ -167,7 +159,7 @@ bool PodRunner::adopt() {
   is_alive_ = !lock;
   read_report();
   if (lock && report_.is_null()) return false;
-  const auto text = read_file(directory_ / kConfigFile);
+  const auto text = read_owned_below(directory_ / kConfigFile);
   const auto config = text ? kube::parse_json(*text) : tl::unexpected(text.error());
   const std::string address(config ? config->get_string("address") : "");
   if (!address.empty()) node_.addresses.keep(name_, address);
@@ -187,7 +179,16 @@ Task<Result<void>> PodRunner::try_start() {
   co_return launch(*sources);
 }
 
+Result<void> NodeContext::join_network() {
+  if (!facts.has_network || (network && network->open_socket(AF_INET, SOCK_STREAM, 0))) return {};
+  auto joined = PodNetwork::open(options.state, options.shim);
+  if (!joined) return tl::unexpected(joined.error());
+  network = std::move(*joined);
+  return {};
+}
+
 Result<void> PodRunner::launch(const Sources& sources) {
+  if (auto joined = node_.join_network(); !joined) return joined;
   PodPlace place;
   place.volumes = {directory_, node_.claims.unclaimed()};
   for (const auto& [name, claim] : sources.claims)
@@ -222,7 +223,7 @@ void PodRunner::refresh_hosts() const {
 // By its config, which an earlier process may have written.
 bool PodRunner::uses(const std::filesystem::path& folder) const {
   if (kube::is_pod_over(pod_)) return false;
-  const auto text = read_file(directory_ / kConfigFile);
+  const auto text = read_owned_below(directory_ / kConfigFile);
   const auto json = text ? kube::parse_json(*text) : tl::unexpected(text.error());
   return json && mounts_below(read_pod_config(*json), folder);
 }
@@ -258,7 +259,7 @@ void PodRunner::check_shim() {
 }
 
 void PodRunner::read_report() {
-  const auto text = read_file(directory_ / kStatusFile);
+  const auto text = read_owned_below(directory_ / kStatusFile);
   auto report = text ? kube::parse_json(*text) : tl::unexpected(text.error());
   if (!report) return;
   const bool is_first = report_.is_null() && child_ < 0;  // of an adopted pod: known before
@@ -295,14 +296,15 @@ Task<void> PodRunner::follow() {
     }
     if (is_over() && is_written) break;
     const kube::Time now = node_.client.clock().now();
-    const auto deadline = deadline_of(pod_);
+    const auto end = deadline();
     if (is_deleting()) stop(grace());
-    if (deadline && *deadline <= now) stop(own_grace());
+    is_late_ = is_late_ || (end && *end <= now && is_alive_);
+    if (is_late_) stop(own_grace());
     const bool is_watched = watch >= 0 && shim_.has_value();
     if (!is_written || !is_watched || has_exited_)
       co_await pause(!is_written ? kRetry : has_exited_ ? kBrief : kPoll);
-    else if (changes_ == seen && deadline && *deadline > now)
-      co_await pause(std::chrono::ceil<Milliseconds>(*deadline - now));
+    else if (changes_ == seen && end && *end > now)
+      co_await pause(std::chrono::ceil<Milliseconds>(*end - now));
     else if (changes_ == seen)
       co_await changed_.wait();
   }

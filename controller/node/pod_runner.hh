@@ -19,6 +19,7 @@
 #include "controller/node/directory_watcher.hh"
 #include "controller/node/make_config.hh"
 #include "controller/node/names.hh"
+#include "controller/node/network.hh"
 #include "controller/node/options.hh"
 #include "controller/node/pod_status.hh"
 #include "controller/node/readiness.hh"
@@ -46,6 +47,9 @@ struct NodeContext {
   void note(std::string_view text) const {
     if (options.on_note) options.on_note(text);
   }
+  // Connects to the network of pods, where they have one, or starts it. Also where the process that
+  // has it was killed: then pods that run already are alone.
+  kube::Result<void> join_network();
   // With all that is in it; on another thread, for it may be large.
   void remove_later(std::filesystem::path directory) {
     boost::asio::post(removals, [directory = std::move(directory)] {
@@ -61,6 +65,7 @@ struct NodeContext {
   NodeFacts facts;
   kube::ResourceList allocatable;
   AddressTable addresses;
+  std::optional<PodNetwork> network;  // see join_network()
   kube::EventRecorder events;
   DirectoryWatcher directories;
   kube::TaskGroup tasks;                 // all of the node's
@@ -125,6 +130,7 @@ class PodRunner : public std::enable_shared_from_this<PodRunner> {
   kube::Task<bool> write(kube::Json status);
   kube::Task<void> await_removal();
   kube::Task<void> end_processes();
+  Fd socket_to_pods() const;
   void start_probes();
   static kube::Task<void> probe(std::shared_ptr<PodRunner> self, std::string container,
                                 ReadinessProbe probe);
@@ -134,6 +140,8 @@ class PodRunner : public std::enable_shared_from_this<PodRunner> {
   bool is_deleting() const;
   int grace() const;      // of its deletion
   int own_grace() const;  // as its spec says
+  void note_start();
+  std::optional<kube::Time> deadline() const;
   void touch();
 
   NodeContext& node_;
@@ -151,6 +159,10 @@ class PodRunner : public std::enable_shared_from_this<PodRunner> {
   pid_t child_ = -1;         // the shim, if this process has started it
   std::optional<boost::asio::posix::stream_descriptor> shim_;
   std::optional<int> asked_grace_;
+  // status.startTime by the steady clock, from when it is known here: a clock that is set, or a
+  // machine that sleeps, moves no deadline.
+  std::optional<kube::Clock::Steady> started_;
+  bool is_late_ = false;  // its deadline has passed, and it was asked to end
   kube::Notifier changed_;
   std::uint64_t changes_ = 0;
 };

@@ -10,6 +10,7 @@
 #include "controller/node/pod_config.hh"
 #include "controller/node/volumes.hh"
 #include "kube/model/json_text.hh"
+#include "kube/model/names.hh"
 #include "kube/model/resources.hh"
 
 namespace trainer::node {
@@ -27,6 +28,8 @@ Task<Result<Objects>> fetch(kube::ApiClient& client, kube::Resource resource, st
                             std::set<std::string> names) {
   Objects objects;
   for (const std::string& name : names) {
+    // No object has such a name, and it would be a part of a path.
+    if (!kube::check_dns1123_subdomain(name).empty()) continue;
     kube::ObjectKey key{ns, name};
     auto object = co_await client.get(resource, std::move(key));
     if (object)

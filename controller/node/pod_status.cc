@@ -49,13 +49,16 @@ std::string_view phase_of(const Json& report) {
 
 // Whether the pod was ended by its deadline, not before it: a container ended after it, or waited
 // for its restart.
-bool has_exceeded_deadline(const Json& pod, const Json& report, Time now) {
-  const auto deadline = deadline_of(pod);
-  if (!deadline || now < *deadline || !report.get_bool("isOver")) return false;
+bool has_exceeded_deadline(const StatusFacts& facts, const Json& report, Time now) {
+  const auto& deadline = facts.deadline;
+  if (!report.get_bool("isOver")) return false;
+  if (facts.is_late || !deadline || now < *deadline) return facts.is_late;
   const auto is_late = [&deadline](const Json& container) {
     const auto end =
         Time::parse(container.get_path({"state", "terminated"}).get_string("finishedAt"));
-    return end ? *end >= *deadline : has_begun(container);
+    // Reports have whole seconds.
+    return end ? *end >= (*deadline + std::chrono::milliseconds(1)).whole_seconds()
+               : has_begun(container);
   };
   for (const char* list : {"initContainerStatuses", "containerStatuses"})
     for (const Json& container : report.get_array(list))
@@ -120,15 +123,14 @@ Json waiting_container(const Json& container, std::string_view reason, std::stri
 
 }  // namespace
 
-std::optional<Time> deadline_of(const Json& pod) {
+std::optional<std::chrono::seconds> active_deadline_of(const Json& pod) {
   const Json& seconds = pod.get("spec").get("activeDeadlineSeconds");
-  const auto start = Time::parse(pod.get("status").get_string("startTime"));
-  if (!seconds.is_int() || !start) return std::nullopt;
-  return start->after(seconds.as_int());
+  if (!seconds.is_int()) return std::nullopt;
+  return std::chrono::seconds(seconds.as_int());
 }
 
 Json pod_status(const Json& pod, const Json& report, const StatusFacts& facts, Time now) {
-  const bool is_late = has_exceeded_deadline(pod, report, now);
+  const bool is_late = has_exceeded_deadline(facts, report, now);
   const std::string_view phase = is_late ? "Failed" : phase_of(report);
   Json status = common_status(pod, phase, facts, now);
   if (is_late) status.set("reason", kDeadlineExceeded).set("message", kActiveForTooLong);

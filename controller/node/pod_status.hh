@@ -1,6 +1,7 @@
 // The status and the events of a pod, made from the report of its shim (status.json). Pure.
 #pragma once
 
+#include <chrono>
 #include <map>
 #include <optional>
 #include <string>
@@ -17,14 +18,17 @@ struct StatusFacts {
   std::string pod_address;
   // Of containers with a readiness probe: whether it has succeeded.
   std::map<std::string, bool, std::less<>> is_ready;
+  // When spec.activeDeadlineSeconds run out; nullopt: never, or the pod has no startTime yet.
+  std::optional<kube::Time> deadline = {};
+  bool is_late = false;  // they ran out, and it was asked to end for it
 };
 
 // Of a pod that its spec.activeDeadlineSeconds has ended, as kubelet says it.
 inline constexpr std::string_view kDeadlineExceeded = "DeadlineExceeded";
 inline constexpr std::string_view kActiveForTooLong =
     "Pod was active on the node longer than the specified deadline";
-// When spec.activeDeadlineSeconds run out. nullopt: never, or the node has not seen the pod yet.
-std::optional<kube::Time> deadline_of(const kube::Json& pod);
+// How long after status.startTime a pod may run; nullopt: without end.
+std::optional<std::chrono::seconds> active_deadline_of(const kube::Json& pod);
 
 // The members of status that the node writes; conditions of others are kept. `report`: the shim's
 // (shim.hh), null before there is one.

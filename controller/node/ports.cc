@@ -15,7 +15,10 @@
 #include <charconv>
 #include <cstddef>
 #include <cstring>
+#include <utility>
 #include <vector>
+
+#include "controller/node/socket_move.hh"
 
 namespace trainer::node {
 
@@ -64,6 +67,12 @@ bool is_wildcard(in_addr address) {
 
 bool is_localhost(in_addr address) {
   return address.s_addr == htonl(INADDR_LOOPBACK);
+}
+
+// As AddressTable has them.
+bool is_of_pods(const SocketAddress& address) {
+  const auto to = v4_of(address);
+  return to && (ntohl(to->s_addr) & 0xffc00000U) == 0x7f400000U;  // 127.64.0.0/10
 }
 
 SocketAddress moved(SocketAddress address, in_addr own) {
@@ -135,9 +144,10 @@ std::optional<std::uint16_t> port_of(const SocketAddress& address) {
   return std::nullopt;
 }
 
-std::optional<SocketAddress> redirect_bind(const SocketAddress& address, in_addr own) {
+std::optional<SocketAddress> redirect_bind(const SocketAddress& address, in_addr own,
+                                           bool is_any_port) {
   const auto to = v4_of(address);
-  if (!to || port_of(address) == 0 || (!is_wildcard(*to) && !is_localhost(*to)))
+  if (!to || (port_of(address) == 0 && !is_any_port) || (!is_wildcard(*to) && !is_localhost(*to)))
     return std::nullopt;
   return moved(address, own);
 }
@@ -183,7 +193,8 @@ struct PortSupervisor::Buffers {
   std::vector<std::byte> call, answer;
 };
 
-PortSupervisor::PortSupervisor(in_addr own) : own_(own), buffers_(std::make_unique<Buffers>()) {
+PortSupervisor::PortSupervisor(in_addr own, std::optional<PodNetwork> network)
+    : own_(own), network_(std::move(network)), buffers_(std::make_unique<Buffers>()) {
   seccomp_notif_sizes sizes{};
   // The kernel's structures may be longer than the compiler's.
   syscall(__NR_seccomp, SECCOMP_GET_NOTIF_SIZES, 0, &sizes);
@@ -217,25 +228,50 @@ std::optional<int> PortSupervisor::decide(int listener, const seccomp_notif& cal
   if (size < sizeof(sockaddr_in) || size > sizeof address || !read_address(call, address, size) ||
       (address.any.sa_family == AF_INET6 && size < sizeof(sockaddr_in6)))
     return std::nullopt;
-  if (call.data.nr == __NR_connect) {
-    const auto to = redirect_connect(address, own_, bound_);
-    // Not carried out here: it may take long, and others would wait.
-    if (to && is_still_waiting(listener, call) && !rewrite_address(call, *to, size)) {
-      const Fd socket = copy_of_socket(call);
-      if (!socket || !is_still_waiting(listener, call)) return std::nullopt;
-      return connect(socket.get(), &to->any, static_cast<socklen_t>(size)) == 0 ? 0 : errno;
-    }
-    return std::nullopt;
-  }
-  if (const auto to = redirect_bind(address, own_)) return bind_copy(listener, call, *to, size);
+  if (call.data.nr == __NR_connect) return decide_connect(listener, call, address, size);
+  const Fd socket = network_ ? copy_of_socket(call) : Fd();
+  // A datagram socket without a port of its own may send to other machines.
+  const auto to = redirect_bind(address, own_, network_ && is_stream(socket.get()));
+  if (to || (network_ && is_of_pods(address)))
+    return bind_copy(listener, call, to.value_or(address), size);
   const auto own = v4_of(address);
   if (own && own->s_addr == own_.s_addr) bound_.insert(*port_of(address));
   return std::nullopt;
 }
 
+// Not carried out here: it may take long, and others would wait.
+std::optional<int> PortSupervisor::decide_connect(int listener, const seccomp_notif& call,
+                                                  const SocketAddress& address, std::size_t size) {
+  const auto to = redirect_connect(address, own_, bound_);
+  const bool is_internet = address.any.sa_family == AF_INET || address.any.sa_family == AF_INET6;
+  Fd socket = to || (network_ && is_internet) ? copy_of_socket(call) : Fd();
+  if (!is_still_waiting(listener, call)) return std::nullopt;
+  if (network_ && socket && !move(listener, call, socket, is_of_pods(to.value_or(address))))
+    return ENETUNREACH;
+  if (!to || rewrite_address(call, *to, size)) return std::nullopt;
+  if (!socket || !is_still_waiting(listener, call)) return std::nullopt;
+  return connect(socket.get(), &to->any, static_cast<socklen_t>(size)) == 0 ? 0 : errno;
+}
+
+bool PortSupervisor::move(int listener, const seccomp_notif& call, Fd& socket, bool is_of_pods) {
+  if ((network_cookie(socket) == network_->cookie()) == is_of_pods) return true;
+  const int domain = option_of(socket.get(), SOL_SOCKET, SO_DOMAIN);
+  const int type = option_of(socket.get(), SOL_SOCKET, SO_TYPE);
+  const int protocol = option_of(socket.get(), SOL_SOCKET, SO_PROTOCOL);
+  Fd fresh = is_of_pods ? network_->open_socket(domain, type, protocol)
+                        : Fd(::socket(domain, type | SOCK_CLOEXEC, protocol));
+  if (!fresh) return false;
+  copy_options(socket, fresh);
+  const WaitingCall waiting{listener, call.id, process_of(static_cast<pid_t>(call.pid)),
+                            static_cast<int>(call.data.args[0])};
+  if (!replace_socket(waiting, fresh)) return false;
+  socket = std::move(fresh);
+  return true;
+}
+
 std::optional<int> PortSupervisor::bind_copy(int listener, const seccomp_notif& call,
                                              const SocketAddress& to, std::size_t size) {
-  const Fd socket = copy_of_socket(call);
+  Fd socket = copy_of_socket(call);
   if (!is_still_waiting(listener, call)) return std::nullopt;
   if (!socket) {
     if (!rewrite_address(call, to, size)) return std::nullopt;
@@ -245,14 +281,24 @@ std::optional<int> PortSupervisor::bind_copy(int listener, const seccomp_notif& 
   // There is one IPv6 loopback address, so it has no ports for each pod. Programs that ask for both
   // families go on with the other.
   if (to.any.sa_family == AF_INET6 && is_v6_only(socket.get())) return EADDRNOTAVAIL;
+  if (network_ && !move(listener, call, socket, true)) return EADDRNOTAVAIL;
   // A name keeps its address, so connections of an earlier pod may still be in TIME_WAIT there.
   if (is_stream(socket.get())) {
     constexpr int kYes = 1;
     setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &kYes, sizeof kYes);
   }
   if (bind(socket.get(), &to.any, static_cast<socklen_t>(size)) != 0) return errno;
-  bound_.insert(*port_of(to));
+  note_bound(socket);
   return 0;
+}
+
+// With its port, which the kernel may have chosen.
+void PortSupervisor::note_bound(const Fd& socket) {
+  SocketAddress address{};
+  socklen_t size = sizeof address;
+  if (getsockname(socket.get(), &address.any, &size) != 0) return;
+  const auto own = v4_of(address);
+  if (own && own->s_addr == own_.s_addr) bound_.insert(*port_of(address));
 }
 
 }  // namespace trainer::node

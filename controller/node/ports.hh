@@ -1,11 +1,12 @@
-// Ports of a pod's own without a network namespace. All pods share the machine's network, and each
-// has an address of 127.0.0.0/8. A seccomp filter notifies the pod's shim of each bind() and
-// connect(); the shim moves those that mean "this machine" to the pod's address:
+// Ports of a pod's own. All processes are in the machine's network, and each pod has an address of
+// 127.0.0.0/8. A seccomp filter notifies the pod's shim of each bind() and connect(); the shim
+// moves those that mean "this machine" to the pod's address:
 //   bind to the wildcard or loopback, with a port   -> the same port of the pod's address
 //   connect to loopback, at a port that the pod has bound  -> that port of the pod's address
 // So two pods bind the same port, and 127.0.0.1 at any other port is still the host's. Data, and
-// connections to other machines, are not touched. It separates ports, it protects nothing: pods are
-// processes of their user.
+// connections to other machines, are not touched. Where pods have a network of their own
+// (network.hh), a socket that is bound or connected to a pod's address is replaced by one in there
+// first, and other users of the machine do not reach it. Without one, all of them do.
 #pragma once
 
 #include <netinet/in.h>
@@ -18,6 +19,7 @@
 #include <string>
 
 #include "controller/node/files.hh"
+#include "controller/node/network.hh"
 #include "kube/model/error.hh"
 
 struct seccomp_notif;
@@ -35,8 +37,9 @@ union SocketAddress {
 // The port in host order; nullopt for a family without ports.
 std::optional<std::uint16_t> port_of(const SocketAddress& address);
 // Pure: where a bind() or connect() goes instead; nullopt: nowhere else. An IPv6 socket gets the
-// mapped form of `own`.
-std::optional<SocketAddress> redirect_bind(const SocketAddress& address, in_addr own);
+// mapped form of `own`. `is_any_port`: a bind to port 0 is moved, too.
+std::optional<SocketAddress> redirect_bind(const SocketAddress& address, in_addr own,
+                                           bool is_any_port = false);
 std::optional<SocketAddress> redirect_connect(const SocketAddress& address, in_addr own,
                                               const std::set<std::uint16_t>& bound);
 
@@ -49,7 +52,7 @@ kube::Result<Fd> install_port_filter();
 // filter itself.
 class PortSupervisor {
  public:
-  explicit PortSupervisor(in_addr own);
+  explicit PortSupervisor(in_addr own, std::optional<PodNetwork> network = std::nullopt);
   ~PortSupervisor();
 
   // Serves one notification of a listener that is readable. False: all programs under this filter
@@ -60,10 +63,16 @@ class PortSupervisor {
   struct Buffers;
   // What the program gets: an errno, 0, or nullopt: the kernel goes on with its call.
   std::optional<int> decide(int listener, const seccomp_notif& call);
+  std::optional<int> decide_connect(int listener, const seccomp_notif& call,
+                                    const SocketAddress& address, std::size_t size);
   std::optional<int> bind_copy(int listener, const seccomp_notif& call, const SocketAddress& to,
                                std::size_t size);
+  // Replaces the socket where it is in another network than that of its peers. False: it cannot be.
+  bool move(int listener, const seccomp_notif& call, Fd& socket, bool is_of_pods);
+  void note_bound(const Fd& socket);
 
   in_addr own_;
+  std::optional<PodNetwork> network_;
   std::set<std::uint16_t> bound_;
   std::unique_ptr<Buffers> buffers_;
 };

@@ -1,5 +1,7 @@
 #include "controller/node/readiness.hh"
 
+#include <sys/socket.h>
+
 #include <algorithm>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -17,8 +19,9 @@ using boost::asio::ip::tcp;
 using kube::Json;
 using kube::Task;
 
-Task<bool> connects(std::string address, unsigned short port) {
+Task<bool> connects(std::string address, unsigned short port, Fd made) {
   tcp::socket socket(co_await boost::asio::this_coro::executor);
+  if (made) socket.assign(tcp::v4(), made.release());
   const tcp::endpoint endpoint(boost::asio::ip::make_address(address), port);
   const auto [error] =
       co_await socket.async_connect(endpoint, boost::asio::as_tuple(boost::asio::use_awaitable));
@@ -45,9 +48,18 @@ std::optional<ReadinessProbe> readiness_probe_of(const Json& container) {
   return made;
 }
 
-Task<bool> accepts_connections(std::string address, unsigned short port, kube::Milliseconds limit) {
-  const auto connected = co_await kube::with_deadline(limit, connects(std::move(address), port));
+Task<bool> accepts_connections(std::string address, unsigned short port, kube::Milliseconds limit,
+                               Fd socket) {
+  auto connecting = connects(std::move(address), port, std::move(socket));
+  const auto connected = co_await kube::with_deadline(limit, std::move(connecting));
   co_return connected&&* connected;
+}
+
+// Empty where the machine's network leads to the pod.
+Fd PodRunner::socket_to_pods() const {
+  const bool is_in_network = address() != kHostAddress && node_.join_network();
+  return is_in_network && node_.network ? node_.network->open_socket(AF_INET, SOCK_STREAM, 0)
+                                        : Fd();
 }
 
 void PodRunner::start_probes() {
@@ -66,8 +78,12 @@ Task<void> PodRunner::probe(std::shared_ptr<PodRunner> self, std::string contain
   co_await kube::sleep(clock, probe.initial_delay);
   int successes = 0, failures = 0;
   while (!self->is_over() && !self->is_removed_) {
-    const bool is_up = self->is_running(container) &&
-                       co_await accepts_connections(self->address(), probe.port, probe.timeout);
+    bool is_up = self->is_running(container);
+    if (is_up) {
+      Fd of_pods = self->socket_to_pods();
+      is_up = co_await accepts_connections(self->address(), probe.port, probe.timeout,
+                                           std::move(of_pods));
+    }
     successes = is_up ? successes + 1 : 0;
     failures = is_up ? 0 : failures + 1;
     bool& is_ready = self->is_ready_[container];

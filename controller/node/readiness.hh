@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "controller/node/files.hh"
 #include "kube/client/task.hh"
 #include "kube/model/json.hh"
 
@@ -21,8 +22,9 @@ struct ReadinessProbe {
 // Pure: the container's, with its port's number; nullopt where it has none by tcpSocket.
 std::optional<ReadinessProbe> readiness_probe_of(const kube::Json& container);
 
-// Whether the address accepts a connection in time.
+// Whether the address accepts a connection in time. `socket`: one that is to be used; empty: a new
+// one of this process.
 kube::Task<bool> accepts_connections(std::string address, unsigned short port,
-                                     kube::Milliseconds limit);
+                                     kube::Milliseconds limit, Fd socket = Fd());
 
 }  // namespace trainer::node

@@ -21,6 +21,8 @@
 #include "controller/node/container_state.hh"
 #include "controller/node/launch.hh"
 #include "controller/node/log_writer.hh"
+#include "controller/node/network.hh"
+#include "controller/node/owned.hh"
 #include "controller/node/pod_config.hh"
 #include "controller/node/ports.hh"
 #include "controller/node/sandbox.hh"
@@ -39,9 +41,13 @@ using Phase = ContainerState::Phase;
 constexpr std::size_t kMaxMessage = 4'096;
 constexpr std::chrono::seconds kRetry{1};  // of a status that could not be written
 
-kube::Time now() {
-  return kube::Time(
-      std::chrono::time_point_cast<std::chrono::microseconds>(std::chrono::system_clock::now()));
+Moment::Steady steady() {
+  return std::chrono::steady_clock::now();
+}
+
+Moment now() {
+  const auto time = std::chrono::system_clock::now();
+  return {kube::Time(std::chrono::time_point_cast<std::chrono::microseconds>(time)), steady()};
 }
 
 struct Running : ContainerState {
@@ -87,7 +93,7 @@ class Shim {
   std::optional<PortSupervisor> ports_;
   Fd signals_;
   bool is_stopping_ = false;
-  std::optional<kube::Time> kill_at_;
+  std::optional<Moment::Steady> kill_at_;
   bool has_changed_ = false;  // since the status was written
 };
 
@@ -127,6 +133,14 @@ int Shim::run() {
   // As long as there is no status.json, no container has been started, and the agent may start this
   // pod again.
   await_status();
+  // Now: below it is in another user namespace, where the folder may be out of reach.
+  std::optional<PodNetwork> network;
+  if (pod_.has_network) {
+    if (auto joined = PodNetwork::join(directory_.parent_path().parent_path()))
+      network = std::move(*joined);
+    else
+      fail_all(joined.error().message);
+  }
   if (pod_.tier == Tier::kNamespaces) {
     if (const auto entered = enter_namespaces(pod_); !entered)
       fail_all("namespaces: " + entered.error().message);
@@ -135,7 +149,7 @@ int Shim::run() {
   }
   signals_ = Fd(signalfd(-1, &awaited, SFD_CLOEXEC | SFD_NONBLOCK));
   in_addr own{};
-  if (inet_pton(AF_INET, pod_.address.c_str(), &own) == 1) ports_.emplace(own);
+  if (inet_pton(AF_INET, pod_.address.c_str(), &own) == 1) ports_.emplace(own, std::move(network));
   for (;;) {
     advance();
     if (is_over()) break;
@@ -160,7 +174,7 @@ void Shim::await_status() {
 void Shim::advance() {
   for (Running& container : containers_) {
     if (is_stopping_) return;
-    if (container.phase == Phase::kWaiting && container.start_at.value_or(now()) <= now())
+    if (container.phase == Phase::kWaiting && container.start_at.value_or(steady()) <= steady())
       start(container);
     // Also one that could not be started.
     if (container.phase == Phase::kEnded &&
@@ -194,13 +208,13 @@ void Shim::start(Running& container) {
 }
 
 int Shim::milliseconds_to_wait() const {
-  std::optional<kube::Time> next = kill_at_;
+  std::optional<Moment::Steady> next = kill_at_;
   for (const Running& container : containers_)
     if (container.start_at && !is_stopping_ && (!next || *container.start_at < *next))
       next = container.start_at;
-  if (has_changed_ && (!next || now() + kRetry < *next)) next = now() + kRetry;
+  if (has_changed_ && (!next || steady() + kRetry < *next)) next = steady() + kRetry;
   if (!next) return -1;
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(*next - now());
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(*next - steady());
   return static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 60'000));
 }
 
@@ -221,7 +235,7 @@ void Shim::wait_for_events() {
       process.listener.reset();
   }
   if (events.front().revents != 0) on_signal();
-  if (kill_at_ && *kill_at_ <= now()) {
+  if (kill_at_ && *kill_at_ <= steady()) {
     kill_at_.reset();
     kill_descendants();
     reap();
@@ -237,7 +251,7 @@ void Shim::on_signal() {
 }
 
 void Shim::stop(int grace) {
-  const kube::Time until = now() + std::chrono::seconds(std::max(grace, 0));
+  const auto until = steady() + std::chrono::seconds(std::max(grace, 0));
   if (!kill_at_ || until < *kill_at_) kill_at_ = until;
   if (std::exchange(is_stopping_, true)) return;
   for (const Running& container : containers_)
@@ -268,7 +282,7 @@ void Shim::drain(Running& container) {
   }
   while (copy_output(container.process.err, LogWriter::kErr, container)) {
   }
-  container.log->finish(now());
+  container.log->finish(now().time);
   container.process = Launched();
 }
 
@@ -281,7 +295,7 @@ bool Shim::copy_output(Fd& from, LogWriter::Stream stream, Running& container) {
     from.reset();
     return false;
   }
-  container.log->write(stream, {piece.data(), static_cast<std::size_t>(got)}, now());
+  container.log->write(stream, {piece.data(), static_cast<std::size_t>(got)}, now().time);
   return true;
 }
 
@@ -315,13 +329,14 @@ int run_shim(const std::vector<std::string>& words) {
     return 0;
   }
   if (words.size() != 1) return 2;
+  if (words[0] == "network") return run_network();
   if (words[0] == "tiers") {
     std::cout << kube::print_json(to_json(probe_tiers())) << '\n';
     return 0;
   }
   fcntl(kLockDescriptor, F_SETFD, FD_CLOEXEC);
   const std::filesystem::path directory = words[0];
-  const auto text = read_file(directory / kConfigFile);
+  const auto text = read_owned_below(directory / kConfigFile);
   const auto config = text ? kube::parse_json(*text) : tl::unexpected(text.error());
   if (!config) {
     std::cerr << "trainer shim: " << config.error().message << '\n';

@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <csignal>
 
+#include "controller/node/owned.hh"
 #include "controller/node/pod_config.hh"
 #include "kube/client/argv.hh"
 #include "kube/model/json_text.hh"
@@ -65,15 +66,14 @@ std::vector<std::string> own_variables() {
 }  // namespace
 
 Fd lock_pod(const std::filesystem::path& directory) {
-  Fd lock(open((directory / kLockFile).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  return lock && flock(lock.get(), LOCK_EX | LOCK_NB) == 0 ? std::move(lock) : Fd();
+  auto lock = open_owned_below(directory / kLockFile, O_RDWR | O_CREAT);
+  return lock && flock(lock->get(), LOCK_EX | LOCK_NB) == 0 ? std::move(*lock) : Fd();
 }
 
 kube::Result<pid_t> spawn_shim(const Command& shim, const std::filesystem::path& directory,
                                const std::string& pod_uid, const Fd& lock) {
-  const Fd log(
-      open((directory / "shim.log").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
-  if (!log) return system_failure(directory.native());
+  const auto log = open_owned_below(directory / "shim.log", O_WRONLY | O_CREAT | O_APPEND);
+  if (!log) return tl::unexpected(log.error());
   Command words = shim;
   words.push_back(directory);
   // By the marker it is found where only one of its processes was killed.
@@ -81,7 +81,17 @@ kube::Result<pid_t> spawn_shim(const Command& shim, const std::filesystem::path&
   const std::string marker = std::string(kPodMarker) + "=";
   std::erase_if(variables, [&marker](const std::string& each) { return each.starts_with(marker); });
   variables.push_back(marker + pod_uid);
-  return spawn(std::move(words), std::move(variables), log.get(), lock.get());
+  return spawn(std::move(words), std::move(variables), log->get(), lock.get());
+}
+
+kube::Result<void> spawn_network(const Command& shim, const Fd& listening) {
+  const Fd null(open("/dev/null", O_WRONLY | O_CLOEXEC));
+  Command words = shim;
+  words.emplace_back("network");
+  // Nobody waits for its end: as a rule it is after that of this process.
+  const auto child = spawn(std::move(words), own_variables(), null.get(), listening.get());
+  if (!child) return tl::unexpected(child.error());
+  return {};
 }
 
 void stop_shim(int pidfd, int grace) {

@@ -23,6 +23,9 @@ Fd lock_pod(const std::filesystem::path& directory);
 // of the directory.
 kube::Result<pid_t> spawn_shim(const Command& shim, const std::filesystem::path& directory,
                                const std::string& pod_uid, const Fd& lock);
+// Starts the process that has the network of the pods (network.hh), with `listening` as its
+// descriptor 3.
+kube::Result<void> spawn_network(const Command& shim, const Fd& listening);
 // Asks it to end the pod with so many seconds of grace.
 void stop_shim(int pidfd, int grace);
 

@@ -13,6 +13,7 @@
 
 #include "controller/node/files.hh"
 #include "controller/node/launch.hh"
+#include "controller/node/network.hh"
 #include "controller/node/ports.hh"
 #include "controller/node/sandbox.hh"
 
@@ -34,15 +35,20 @@ std::string answer_of(pid_t child, const Fd& output) {
   return std::string(text.data(), got > 0 ? static_cast<std::size_t>(got) : 0);
 }
 
-std::string try_namespaces() {
+kube::Result<void> enter_probe() {
+  PodConfig pod;
+  pod.hostname = "probe";
+  pod.memory_volumes.push_back({"/tmp"});
+  return enter_namespaces(pod);
+}
+
+// In a process of its own.
+std::string try_to_enter(kube::Result<void> (*enter)()) {
   auto pipe = Pipe::make();
   if (!pipe) return "no pipe";
   const pid_t child = fork();
   if (child == 0) {
-    PodConfig pod;
-    pod.hostname = "probe";
-    pod.memory_volumes.push_back({"/tmp"});
-    const auto entered = enter_namespaces(pod);
+    const auto entered = enter();
     const std::string text = entered ? "ok" : entered.error().message;
     _exit(write(pipe->write.get(), text.data(), text.size()) > 0 ? 0 : 1);
   }
@@ -107,12 +113,14 @@ std::string bind_loopback(std::uint16_t port) {
 }
 
 kube::Json to_json(const TierProbe& probe) {
-  return kube::Json::object(
-      {{"namespaces", probe.namespaces_problem}, {"ports", probe.ports_problem}});
+  return kube::Json::object({{"namespaces", probe.namespaces_problem},
+                             {"ports", probe.ports_problem},
+                             {"network", probe.network_problem}});
 }
 
 TierProbe read_tier_probe(const kube::Json& value) {
-  return {std::string(value.get_string("namespaces")), std::string(value.get_string("ports"))};
+  return {std::string(value.get_string("namespaces")), std::string(value.get_string("ports")),
+          std::string(value.get_string("network"))};
 }
 
 TierProbe probe_tiers() {
@@ -120,7 +128,7 @@ TierProbe probe_tiers() {
   sigemptyset(&awaited);
   for (const int signal : {SIGTERM, SIGCHLD, SIGPIPE}) sigaddset(&awaited, signal);
   sigprocmask(SIG_BLOCK, &awaited, nullptr);
-  return {try_namespaces(), try_ports()};
+  return {try_to_enter(enter_probe), try_ports(), try_to_enter(enter_new_network)};
 }
 
 }  // namespace trainer::node

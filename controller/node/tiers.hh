@@ -13,6 +13,7 @@ namespace trainer::node {
 struct TierProbe {
   std::string namespaces_problem;  // empty: they work
   std::string ports_problem;
+  std::string network_problem = {};  // of tier 1: pods have no network of their own (network.hh)
 
   Tier best() const;
   // Why a tier cannot be had; empty: it can.

@@ -1,5 +1,6 @@
 #include "controller/node/volumes.hh"
 
+#include <fmt/format.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -23,10 +24,6 @@ constexpr std::int64_t kDefaultMode = 0644;
 bool has_data(const Json& volume) {
   return std::any_of(kDataVolumes.begin(), kDataVolumes.end(),
                      [&volume](const char* kind) { return volume.find(kind) != nullptr; });
-}
-
-bool is_safe(const std::filesystem::path& path) {
-  return path.is_relative() && std::find(path.begin(), path.end(), "..") == path.end();
 }
 
 class FileList {
@@ -100,11 +97,11 @@ class FileList {
 Result<void> write_files(const std::filesystem::path& folder,
                          const std::vector<VolumeFile>& files) {
   for (const VolumeFile& file : files) {
-    if (!is_safe(file.path))
-      return kube::fail(ErrorCode::kUnsupported, "\"{}\" is no path within the volume", file.path);
-    auto written = make_directories((folder / file.path).parent_path());
+    const auto path = path_below(folder, file.path);
+    if (!path) return tl::unexpected(path.error());
+    auto written = make_directories(path->parent_path());
     // 0400 is the owner's, who may be another user on a cluster.
-    if (written) written = replace_file(folder / file.path, file.text, file.mode | 0400);
+    if (written) written = replace_file(*path, file.text, file.mode | 0400);
     if (!written) return written;
   }
   return {};
@@ -128,13 +125,22 @@ bool is_empty_dir(const Json& volume) {
 
 Result<std::string> source_of(const Json& pod, const Json& volume, const VolumePlaces& places) {
   const std::string name(volume.get_string("name"));
-  if (is_empty_dir(volume) || has_data(volume)) return (places.pod / kVolumes / name).native();
+  const auto native = [](auto path) { return path.native(); };
+  if (is_empty_dir(volume) || has_data(volume))
+    return child_of(places.pod / kVolumes, name).map(native);
   if (const Json* host = volume.find("hostPath")) return std::string(host->get_string("path"));
   if (const Json* claim = volume.find("persistentVolumeClaim")) {
     const std::string_view wanted = claim->get_string("claimName");
     const auto found = places.claims.find(wanted);
     if (found != places.claims.end()) return found->second.native();
-    return (places.unclaimed / pod.get("metadata").get_string("namespace") / wanted).native();
+    const auto folder =
+        child_of(places.unclaimed, pod.get("metadata").get_string("namespace"))
+            .and_then([wanted](const auto& of_namespace) { return child_of(of_namespace, wanted); })
+            .map(native);
+    if (!folder)
+      return tl::unexpected(folder.error().at(
+          fmt::format("spec.volumes: \"{}\": persistentVolumeClaim.claimName", name)));
+    return *folder;
   }
   return kube::fail(ErrorCode::kUnsupported,
                     "spec.volumes: \"{}\" is of a kind that is not in local mode: use hostPath, "

@@ -25,18 +25,27 @@ Json object_of(int number, std::size_t size = 10) {
 
 // A store that writes into a journal of this file.
 struct Journaled {
+  node::OwnedDirectory folder;
   std::unique_ptr<Journal> journal;
   ObjectStore store;
+  std::vector<std::string> unreadable;
   explicit Journaled(const std::filesystem::path& file)
-      : journal(open(file)), store(journal->version()) {
+      : folder(folder_of(file)), journal(open(folder)), store(journal->version()) {
     std::vector<kube::Resource> resources;
     for (const auto& kind : test::few_kinds()) resources.push_back(kind.resource);
     for (const auto& resource : resources) store.add_collection(resource);
-    if (!journal->restore(store, resources)) throw std::runtime_error("not restored");
+    auto restored = journal->restore(store, resources);
+    if (!restored) throw std::runtime_error(restored.error().message);
+    unreadable = std::move(*restored);
     store.set_journal([this](const kube::server::Change& change) { journal->write(change); });
   }
-  static std::unique_ptr<Journal> open(const std::filesystem::path& file) {
-    auto opened = Journal::open(file);
+  static node::OwnedDirectory folder_of(const std::filesystem::path& file) {
+    auto opened = node::OwnedDirectory::open(file.parent_path());
+    if (!opened) throw std::runtime_error(opened.error().message);
+    return std::move(*opened);
+  }
+  static std::unique_ptr<Journal> open(const node::OwnedDirectory& folder) {
+    auto opened = Journal::open(folder);
     if (!opened) throw std::runtime_error(opened.error().message);
     return std::move(*opened);
   }
@@ -120,7 +129,7 @@ TEST_CASE(
   {
     Journaled first(file);
     first.store.put(kube::kConfigMaps, object_of(1));
-    version = first.store.put(kube::kConfigMaps, object_of(2))
+    version = (*first.store.put(kube::kConfigMaps, object_of(2)))
                   ->get("metadata")
                   .get_string("resourceVersion");
     first.store.erase(kube::kConfigMaps, {"default", "object-1"});
@@ -173,23 +182,25 @@ TEST_CASE("a write without room changes nothing, and a later one succeeds") {
 TEST_CASE("a file that is no database, or a newer one, is refused by name") {
   const test::TemporaryFolder folder;
   const auto file = folder.path / "state.db";
+  const auto owned = node::OwnedDirectory::open(folder.path);
+  REQUIRE(owned);
   SECTION("no database") {
     std::ofstream(file) << std::string(5'000, 'x');
-    CHECK_THAT(Journal::open(file).error().message, Catch::Contains(file.string()));
+    CHECK_THAT(Journal::open(*owned).error().message, Catch::Contains(file.string()));
   }
   SECTION("of a newer version") {
-    Journal::open(file);
+    REQUIRE(Journal::open(*owned));
     sqlite3* database = nullptr;
     REQUIRE(sqlite3_open(file.c_str(), &database) == SQLITE_OK);
     REQUIRE(sqlite3_exec(database, "PRAGMA user_version=2", nullptr, nullptr, nullptr) ==
             SQLITE_OK);
     sqlite3_close(database);
-    CHECK_THAT(Journal::open(file).error().message,
+    CHECK_THAT(Journal::open(*owned).error().message,
                Catch::Contains(file.string()) && Catch::Contains("newer version"));
   }
-  SECTION("a folder that is missing") {
-    CHECK_THAT(Journal::open(folder.path / "none" / "state.db").error().message,
-               Catch::Contains("cannot be opened"));
+  SECTION("a folder that was removed") {
+    std::filesystem::remove_all(folder.path);
+    CHECK_THAT(Journal::open(*owned).error().message, Catch::Contains(file.string()));
   }
 }
 
@@ -203,9 +214,10 @@ TEST_CASE("a state directory has one holder, and its files one reader") {
   CHECK_THAT(second.error().message,
              Catch::Contains(path.string()) &&
                  Catch::Contains("(process " + std::to_string(::getpid()) + ")"));
-  CHECK_FALSE((*first)->read("kubeconfig"));
-  REQUIRE((*first)->write("kubeconfig", "text"));
-  CHECK((*first)->read("kubeconfig") == "text");
+  const node::OwnedDirectory& files = (*first)->folder();
+  CHECK_FALSE(files.read("kubeconfig"));
+  REQUIRE(files.replace("kubeconfig", "text"));
+  CHECK(files.read("kubeconfig").value() == "text");
   using std::filesystem::perms;
   CHECK(std::filesystem::status(path / "kubeconfig").permissions() ==
         (perms::owner_read | perms::owner_write));
@@ -238,6 +250,6 @@ TEST_CASE("the token, the certificates and the port are kept") {
   CHECK(kept_port(**state) == 0);
   REQUIRE(keep_port(**state, 12'345));
   CHECK(kept_port(**state) == 12'345);
-  REQUIRE((*state)->write("access.json", "{}"));
+  REQUIRE((*state)->folder().replace("access.json", "{}"));
   CHECK_THAT(load_access(**state, now).error().message, Catch::Contains("access.json"));
 }

@@ -70,7 +70,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (request->kind == "TrainJob") {
     mutate(
         *request, [](const auto& r) { return trainer::mutate_trainjob(r, kube::Time()); }, text);
-    answer = trainer::validate_trainjob(*request, reads, trainer::production_plugins(), gates);
+    answer = trainer::validate_trainjob(
+        *request, reads, trainer::PipelineOptions(trainer::production_plugins()), gates);
   } else if (request->kind == "JobSet") {
     mutate(
         *request, [](const auto& r) { return trainer::mutate_jobset(r); }, text);
@@ -80,7 +81,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   } else {
     mutate(
         *request, [](const auto& r) { return trainer::mutate_runtime(r); }, text);
-    answer = trainer::validate_runtime(*request, trainer::production_plugins());
+    answer = trainer::validate_runtime(*request,
+                                       trainer::PipelineOptions(trainer::production_plugins()));
   }
   hold(answer.is_allowed || !answer.message.empty(), "a refusal has a text", text);
   const kube::Json response = trainer::admission_review_response(*review, answer);

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 """Jobs that fail, and machines that refuse: one sentence each, and nothing is lost."""
+import contextlib
 import os
 import pathlib
 import signal
@@ -126,6 +127,8 @@ REFUSED = (
      "spec.containers[0].securityContext.privileged: pods of local mode have the rights of their user: remove it"),
     ({"volumes": [{"name": "disk", "persistentVolumeClaim": {"claimName": "claim"}}]}, {"volumeDevices": [{"name": "disk", "devicePath": "/dev/x"}]},
      "spec.containers[0].volumeDevices: local mode has no block devices: use a volume mount"),
+    ({"volumes": [{"name": "disk", "persistentVolumeClaim": {"claimName": "../../stolen"}}]}, {"volumeMounts": [{"name": "disk", "mountPath": "/disk"}]},
+     'spec.volumes: "disk": persistentVolumeClaim.claimName: "../../stolen" cannot be the name of a file: use letters, digits, \'-\', \'_\' and \'.\''),
 )
 
 
@@ -142,6 +145,7 @@ def test_fields_of_pods_that_a_node_does_not_have(local):
         done = local.run("run", local.write("job.yaml", runtime, job), code=1)
         assert f"    {sentence}\n" in done.stdout, done.stdout
     assert not local.lines("started")
+    assert not (local.state / "stolen").exists() and not (local.state.parent / "stolen").exists()
 
 
 def test_a_container_that_is_started_again(local):
@@ -184,11 +188,17 @@ def test_the_port_is_taken(local):
         taker.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         taker.bind(("127.0.0.1", port))
         taker.listen()
-        said = one_sentence(local.run("up", code=1))
-        assert said == (f"trainer: local up: cannot listen on 127.0.0.1 port {port}: Address already in use: the port that {local.state}/kubeconfig "
-                        f"names is taken by another program: end that, or remove {local.state}/port for another port"), said
-    local.up()
-    assert local.phase("kept") == "Complete"
+        said = local.run("up").stdout
+        new = urllib.parse.urlparse(local.daemon()["address"]).port
+        notice = (f"port {port} is taken by another program: the server has port {new} from now on. Clients that read {local.state}/kubeconfig "
+                  "again find it; copies of that file have to be made again")
+        assert new != port and f"  {notice}\n" in said, said
+        assert f"https://127.0.0.1:{new}\n" in (local.state / "kubeconfig").read_text()
+        assert local.phase("kept") == "Complete"
+        local.run("down")
+    local.up()   # and stays there
+    assert urllib.parse.urlparse(local.daemon()["address"]).port == new
+    assert not local.daemon()["notices"] or "port" not in local.daemon()["notices"][0], local.daemon()
 
 
 def databases(local):
@@ -224,11 +234,18 @@ def test_a_second_daemon(local):
     local.run("run", local.write("job.yaml", trainjob("works", "true")))
 
 
+def fill(folder):
+    """To the last byte."""
+    with contextlib.suppress(OSError), open(folder / "filler", "ab", buffering=0) as file:
+        while file.write(b"x" * 4096):
+            pass
+
+
 def test_the_disk_is_full(local):
     if os.getuid() != 0:
         raise bed.Skipped("only root can make a small file system")
     local.state.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", local.state], check=False).returncode != 0:
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m,mode=0700", "tmpfs", local.state], check=False).returncode != 0:
         raise bed.Skipped("this machine mounts nothing")
     try:
         local.up()
@@ -248,12 +265,20 @@ def test_the_disk_is_full(local):
         waits = local.start("run", local.write("job.yaml", trainjob("waits", "echo there was room")))
         wait_until("it says what it waits for", lambda: waits.stdout.readline().endswith(": No space left on device\n"))
         assert local.job("kept")["spec"]["suspend"] is True   # reads go on
+        # Deletes and a start have room that nothing else gets.
+        fill(local.state)
+        local.request(f"/apis/{bed.API}/namespaces/default/trainjobs/kept", method="DELETE")
+        wait_until("it is gone", lambda: local.job("kept") is None)
+        local.kill_daemon()
+        fill(local.state)
+        local.up()
+        assert local.job("kept") is None and local.request("/api/v1/namespaces/default/configmaps/c0")
         subprocess.run(["mount", "-o", "remount,size=64m", local.state], check=True)
         said = waits.communicate(timeout=60)[0]
         assert waits.returncode == 0 and "[node-0] there was room\n" in said, said
         local.kill_daemon()
         local.up()
-        assert local.job("kept") and local.request("/api/v1/namespaces/default/configmaps/c0")
+        assert local.request("/api/v1/namespaces/default/configmaps/c0")
         assert local.request(f"/api/v1/namespaces/default/configmaps/c{i}") is None   # as it was said
         local.request("/api/v1/namespaces/default/configmaps", {**full, "metadata": {"name": "later"}}, "POST")
     finally:
@@ -268,7 +293,7 @@ def shims(local):
             words = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
         except OSError:
             continue
-        if b"shim" in words[:3]:
+        if b"shim" in words[:3] and b"network" not in words:
             found.append(pid)
     return found
 

@@ -144,6 +144,7 @@ ServedKind crd_kind() {
   kind.cells = created_cells;
   kind.decoding_problem = crd_problem;
   kind.set_defaults = set_crd_defaults;
+  kind.check = check_definition;
   return kind;
 }
 

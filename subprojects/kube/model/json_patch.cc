@@ -12,6 +12,9 @@ namespace {
 // Of everything that the copies of one patch add, in bytes of JSON: the API server's limit. A copy
 // of a list into itself doubles it.
 constexpr std::size_t kMaxCopied = 3U << 20;
+// As parse_json(): functions of JSON recurse with the document, and copies of copies would double
+// its depth.
+constexpr std::size_t kMaxDepth = 200;
 
 // nullopt where a "~" is followed by neither "0" nor "1".
 std::optional<std::string> unescape(std::string_view token) {
@@ -140,6 +143,18 @@ bool change(Json& document, std::string_view path, Operation operation, const Js
   return false;
 }
 
+// Containers within containers of a value, 0 for a scalar.
+std::size_t depth_of(const Json& value) {
+  std::size_t below = 0;
+  if (value.is_array())
+    for (const Json& item : value.as_array()) below = std::max(below, depth_of(item));
+  else if (value.is_object())
+    for (const auto& [name, member] : value.as_object()) below = std::max(below, depth_of(member));
+  else
+    return 0;
+  return below + 1;
+}
+
 // `copied`: so many bytes were copied by the operations before it.
 Result<void> apply_operation(Json& document, const Json& operation, std::size_t& copied) {
   const std::string_view name = operation.get_string("op");
@@ -168,6 +183,9 @@ Result<void> apply_operation(Json& document, const Json& operation, std::size_t&
     if (name == "move" && !change(document, from, Operation::kRemove, value))
       return fail(ErrorCode::kInvalid, "{}: there is no such place", from);
   }
+  if (static_cast<std::size_t>(std::ranges::count(path, '/')) + depth_of(value) > kMaxDepth)
+    return fail(ErrorCode::kTooLarge, "{}: the patch nests containers deeper than {}", path,
+                kMaxDepth);
   if (!change(document, path, *kind, value))
     return fail(ErrorCode::kInvalid, "{}: there is no such place", path);
   return {};

@@ -25,6 +25,8 @@ constexpr int kMaxNameAttempts = 8;
 // So that a suffix of five makes a label of at most 63 bytes.
 constexpr std::size_t kLongestGeneratedBase = 58;
 constexpr std::size_t kLongestManager = 128;
+// As kube-apiserver's (k8s.io/apiserver/pkg/server/config.go): twice what may be stored.
+constexpr std::size_t kMaxBody = 2 * kStoredLimits.max_bytes;
 
 bool is_review(std::string_view path) {
   return path.starts_with("/apis/authorization.k8s.io/") ||
@@ -43,8 +45,11 @@ std::optional<Response> check_options(std::string_view method, const Query& quer
   const std::string_view dry = query.get("dryRun");
   if (!dry.empty() && dry != "All")
     errors.push_back(not_supported("dryRun", Json::array({dry}), {"All"}));
-  if (query.get("fieldManager").size() > kLongestManager)
+  const std::string_view manager = query.get("fieldManager");
+  if (manager.size() > kLongestManager)
     errors.push_back(too_long("fieldManager", kLongestManager));
+  else if (std::string problem = manager_problem(manager); !problem.empty())
+    errors.push_back(invalid("fieldManager", Json(), std::move(problem)));
   if (errors.empty()) return std::nullopt;
   const std::string_view kind = method == "POST"    ? "CreateOptions"
                                 : method == "PUT"   ? "UpdateOptions"
@@ -84,6 +89,9 @@ tl::expected<Json, Response> Api::decode(const Request& request) const {
 }
 
 Outcome Api::begin(Request request) {
+  if (request.body.size() > kMaxBody)
+    return too_large(fmt::format("limit is {} bytes, and the body has {}: send smaller parts",
+                                 kMaxBody, request.body.size()));
   const Target target = parse_target(kinds_, request.target);
   if (target.kind == nullptr) {
     if (request.method == "POST" && is_review(target.path)) {
@@ -186,12 +194,18 @@ Response Api::store_write(PendingWrite write) {
   write.object.set("apiVersion", find_stored_kind(kinds_, kind.resource)->resource.api_version());
   if (write.before && is_equal_but_for_times(*write.before, write.object))
     return respond(*write.before);
-  if (write.is_dry_run) return respond(write.object);
   if (write.before && is_removable(kind, write.object)) {
-    store_.erase(kind.resource, write.key);
+    if (!write.is_dry_run) store_.erase(kind.resource, write.key);
     return respond(write.object);
   }
-  return respond(*store_.put(kind.resource, std::move(write.object)));
+  if (write.is_dry_run) {
+    if (const auto text = readable_text(write.object, kStoredLimits); !text)
+      return not_storable(kind.resource, write.key.name, text.error());
+    return respond(write.object);
+  }
+  const auto stored = store_.put(kind.resource, std::move(write.object), kStoredLimits);
+  if (!stored) return not_storable(kind.resource, write.key.name, stored.error());
+  return respond(**stored);
 }
 
 }  // namespace kube::server

@@ -33,13 +33,13 @@ tl::expected<Json, Response> patched_by_operations(Json current, const Json& ope
   if (!operations.is_array())
     return tl::unexpected(bad_request("error decoding patch: it must be a list of operations"));
   if (operations.size() > kMaxOperations)
-    return tl::unexpected(failure(
-        413, "RequestEntityTooLarge",
-        fmt::format("Request entity too large: The allowed maximum operations in a JSON patch is "
-                    "{}, got {}",
-                    kMaxOperations, operations.size())));
+    return tl::unexpected(
+        too_large(fmt::format("The allowed maximum operations in a JSON patch is {}, got {}",
+                              kMaxOperations, operations.size())));
   auto patched = apply_json_patch(std::move(current), operations);
   if (patched) return std::move(*patched);
+  if (patched.error().code == ErrorCode::kTooLarge)
+    return tl::unexpected(too_large(patched.error().message));
   return tl::unexpected(
       failure(422, "Invalid", "the server rejected our request due to an error in our request"));
 }
@@ -86,6 +86,7 @@ Outcome Api::patch(Request request, const Target& target) const {
   std::vector<std::string> warnings;
   if (is_scale) {
     object = scaled(kind, *before, *object);
+    if (!object) return object.error();
   } else {
     if (auto refusal = settle(target, *object, true)) return *std::move(refusal);
     if (auto refusal = validate_fields(target, *object, true, warnings)) return *std::move(refusal);

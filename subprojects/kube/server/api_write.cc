@@ -47,6 +47,7 @@ Outcome Api::update(Request request, const Target& target) const {
     if (!before) return not_found(kind.resource, target.key.name);
     const std::string version((*object).get("metadata").get_string("resourceVersion"));
     object = scaled(kind, *before, *object);
+    if (!object) return object.error();
     if (!version.empty()) (*object)["metadata"].set("resourceVersion", version);
   } else {
     if (auto refusal = settle(target, *object)) return *std::move(refusal);
@@ -131,10 +132,14 @@ Response Api::finish_delete(const PendingWrite& write) {
     if (!write.is_dry_run) store_.erase(kind.resource, write.key);
     return deleted(kind.resource, *write.before);
   }
-  Response response = write.is_dry_run
-                          ? answer(200, kind, write.request, planned->object)
-                          : answer(200, kind, write.request,
-                                   *store_.put(kind.resource, std::move(planned->object)));
+  Result<Object> marked;
+  if (write.is_dry_run)
+    marked = std::make_shared<const Json>(std::move(planned->object));
+  else
+    // A few bytes more than what was stored: what clients may store leaves room for them.
+    marked = store_.put(kind.resource, std::move(planned->object));
+  if (!marked) return not_storable(kind.resource, write.key.name, marked.error());
+  Response response = answer(200, kind, write.request, **marked);
   if (has_default_orphans(kind, write.options)) response.warnings.emplace_back(kOrphansWarning);
   return response;
 }

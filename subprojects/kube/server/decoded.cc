@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "kube/model/json_text.hh"
@@ -14,6 +15,10 @@ namespace kube::server {
 namespace {
 
 constexpr std::size_t kLongestManager = 128;
+
+bool is_control(char c) {
+  return (c >= 0 && c < ' ') || c == 0x7f;
+}
 
 Response cannot_be_handled(const Json& object, const Resource& resource, std::string_view why) {
   const std::string_view version = object.get_string("apiVersion");
@@ -127,10 +132,21 @@ std::optional<Response> validate_fields(const Target& target, Json& object, bool
   return std::nullopt;
 }
 
+// It becomes a part of the object (k8s.io/apimachinery/pkg/apis/meta/v1/validation).
+std::string manager_problem(std::string_view manager) {
+  if (const std::size_t bad = find_bad_utf8(manager); bad != std::string_view::npos)
+    return fmt::format("byte {} is not UTF-8", bad);
+  const auto* const control = std::ranges::find_if(manager, is_control);
+  if (control == manager.end()) return "";
+  return fmt::format("byte {} is a control character", control - manager.begin());
+}
+
 std::string manager_of(const Query& query, std::string_view user_agent) {
   if (const std::string_view manager = query.get("fieldManager"); !manager.empty())
     return std::string(manager);
-  return std::string(user_agent.substr(0, user_agent.find('/')).substr(0, kLongestManager));
+  std::string name(user_agent.substr(0, user_agent.find('/')));
+  std::erase_if(name, [](char c) { return is_control(c) || static_cast<signed char>(c) < 0; });
+  return name.substr(0, kLongestManager);
 }
 
 }  // namespace kube::server

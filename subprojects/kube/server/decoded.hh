@@ -23,7 +23,10 @@ std::optional<Response> settle(const Target& target, Json& object, bool is_patch
 std::optional<Response> validate_fields(const Target& target, Json& object, bool is_patch,
                                         std::vector<std::string>& warnings);
 
-// The field manager: the one that the query names, else the first word of the user agent.
+// "" where a client may name itself so, else why not.
+std::string manager_problem(std::string_view manager);
+// The field manager: the one that the query names, else the first word of the user agent, without
+// what manager_problem() refuses.
 std::string manager_of(const Query& query, std::string_view user_agent);
 
 }  // namespace kube::server

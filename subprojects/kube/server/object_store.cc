@@ -21,6 +21,13 @@ std::int64_t version_of(const Json& object) {
   return version;
 }
 
+// What watches show of a deletion.
+Object last_state(const Json& before, std::int64_t version) {
+  Json last = before;
+  last["metadata"].set("resourceVersion", std::to_string(version));
+  return std::make_shared<const Json>(std::move(last));
+}
+
 }  // namespace
 
 ObjectKey key_of(const Json& object) {
@@ -32,19 +39,26 @@ std::string uid_of(const Json& object) {
   return std::string(object.get("metadata").get_string("uid"));
 }
 
-Held::Held(Object object, bool is_text) {
-  if (is_text && object) {
-    text_ = std::make_shared<const std::string>(print_json(*object));
-    used_ = object;
-  } else {
-    object_ = std::move(object);
+Result<std::string> readable_text(const Json& object, const JsonLimits& limits) {
+  std::string text = print_json(object);
+  if (text.size() > limits.max_bytes) {
+    return fail(ErrorCode::kTooLarge, "limit is {} bytes, and the object would have {}",
+                limits.max_bytes, text.size());
   }
+  const auto read = parse_json(text, limits);
+  if (!read) return fail(ErrorCode::kInvalid, "{}", read.error().message);
+  if (*read != object)
+    return fail(ErrorCode::kInvalid,
+                "a text or number of it is read as another one, such as a "
+                "text that is not UTF-8");
+  return text;
 }
 
 Object Held::get() const {
   if (!text_) return object_;
   Object object = used_.lock();
   if (!object) {
+    // Never refused: it was read before.
     object = std::make_shared<const Json>(parse_json(*text_).value());
     used_ = object;
   }
@@ -91,7 +105,11 @@ const ObjectStore::Place* ObjectStore::find_uid(std::string_view uid) const {
   return at == places_.end() ? nullptr : &at->second;
 }
 
-Object ObjectStore::put(const Resource& resource, Json object) {
+Held ObjectStore::held(Object object, std::shared_ptr<const std::string> text) const {
+  return is_text_ ? Held(std::move(object), std::move(text)) : Held(std::move(object));
+}
+
+Result<Object> ObjectStore::put(const Resource& resource, Json object, const JsonLimits& limits) {
   Stored& in = stored(resource);
   Change change;
   change.resource = &in.resource;
@@ -104,6 +122,11 @@ Object ObjectStore::put(const Resource& resource, Json object) {
   }
   change.version = version_ + 1;
   metadata.set("resourceVersion", std::to_string(change.version));
+  if (is_text_ || journal_) {
+    auto text = readable_text(object, limits);
+    if (!text) return tl::unexpected(std::move(text.error()));
+    change.text = std::make_shared<const std::string>(std::move(*text));
+  }
   change.after = std::make_shared<const Json>(std::move(object));
   change.state = change.after;
   Object stored_now = change.after;
@@ -119,9 +142,7 @@ Object ObjectStore::erase(const Resource& resource, const ObjectKey& key) {
   change.resource = &in.resource;
   change.key = key;
   change.version = version_ + 1;
-  Json last = *change.before;
-  last["metadata"].set("resourceVersion", std::to_string(change.version));
-  change.state = std::make_shared<const Json>(std::move(last));
+  change.state = last_state(*change.before, change.version);
   Object state = change.state;
   publish(in, change);
   return state;
@@ -131,13 +152,12 @@ void ObjectStore::publish(Stored& stored, const Change& change) {
   if (journal_) journal_(change);
   version_ = change.version;
   if (change.before) places_.erase(uid_of(*change.before));
-  Past past{change.version, change.key, {}, {}, {}};
+  Past past{change.version, change.key, {}, {}};
   if (change.before) past.before = stored.objects.at(change.key);
   if (change.after) {
-    past.state = past.after = stored.objects[change.key] = Held(change.after, is_text_);
+    past.after = stored.objects[change.key] = held(change.after, change.text);
     places_[uid_of(*change.after)] = {&stored.resource, change.key};
   } else {
-    past.state = Held(change.state, is_text_);
     stored.objects.erase(change.key);
   }
   stored.history.push_back(std::move(past));
@@ -148,13 +168,27 @@ void ObjectStore::publish(Stored& stored, const Change& change) {
   for (const Observer& observer : observers_) observer(change);
 }
 
-void ObjectStore::restore(const Resource& resource, Json object) {
+Result<void> ObjectStore::restore(const Resource& resource, const ObjectKey& key,
+                                  std::string text) {
+  auto object = parse_json(text);
+  if (!object) return tl::unexpected(std::move(object.error()));
+  if (!object->is_object() || key_of(*object) != key || key.name.empty() ||
+      uid_of(*object).empty()) {
+    return fail(ErrorCode::kInvalid, "it is no object with a uid whose metadata names {}",
+                key.to_string());
+  }
   Stored& in = stored(resource);
-  const ObjectKey key = key_of(object);
-  version_ = std::max(version_, version_of(object));
+  version_ = std::max(version_, version_of(*object));
   start_ = version_;
-  places_[uid_of(object)] = {&in.resource, key};
-  in.objects[key] = Held(std::make_shared<const Json>(std::move(object)), is_text_);
+  places_[uid_of(*object)] = {&in.resource, key};
+  in.objects[key] = held(std::make_shared<const Json>(std::move(*object)),
+                         std::make_shared<const std::string>(std::move(text)));
+  return {};
+}
+
+Object ObjectStore::Past::state() const {
+  Object last = after.get();
+  return last ? last : last_state(*before.get(), version);
 }
 
 std::optional<std::vector<Change>> ObjectStore::changes_since(const Resource& resource,
@@ -167,7 +201,7 @@ std::optional<std::vector<Change>> ObjectStore::changes_since(const Resource& re
   std::vector<Change> changes;
   for (auto past = first; past != in->history.end(); ++past)
     changes.push_back({past->version, &in->resource, past->key, past->before.get(),
-                       past->after.get(), past->state.get()});
+                       past->after.get(), past->state(), nullptr});
   return changes;
 }
 

@@ -13,7 +13,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "kube/model/error.hh"
 #include "kube/model/json.hh"
+#include "kube/model/json_text.hh"
 #include "kube/model/meta.hh"
 
 namespace kube::server {
@@ -24,11 +26,25 @@ using Object = std::shared_ptr<const Json>;
 ObjectKey key_of(const Json& object);
 std::string uid_of(const Json& object);
 
+// What a client may store: etcd's bound of a request, as kube-apiserver has it. The clients of the
+// server read objects within lists, watch events, Tables and admission reviews, which are a few
+// levels and values more, by kObjectLimits.
+inline constexpr JsonLimits kStoredLimits{.max_bytes = 1'572'864,
+                                          .max_depth = kObjectLimits.max_depth - 10,
+                                          .max_values = kObjectLimits.max_values - 1'000};
+
+// The text of an object, once it has been read back. Errors: kTooLarge for more bytes than the
+// limits, kInvalid for a text that the reader of JSON refuses: too deep, too many values, no UTF-8.
+Result<std::string> readable_text(const Json& object, const JsonLimits& limits);
+
 // An object as the store holds it: as such, or as its text, which needs a sixth of the memory.
 class Held {
  public:
   Held() = default;  // none
-  Held(Object object, bool is_text);
+  explicit Held(Object object) : object_(std::move(object)) {}
+  // `text` is the object's and was read before, so that get() can.
+  Held(Object object, std::shared_ptr<const std::string> text)
+      : text_(std::move(text)), used_(object) {}
   // nullptr where there is none. A text is parsed, unless a caller still holds the object of an
   // earlier call.
   Object get() const;
@@ -50,6 +66,8 @@ struct Change {
   Object after;   // nullptr: deleted
   // What watches show: `after`, or of a deletion the last state with the version of its end.
   Object state;
+  // Of `after`, as readable_text() has made it; nullptr in a store of kObjects without a journal.
+  std::shared_ptr<const std::string> text;
   std::string_view type() const { return !before ? "ADDED" : after ? "MODIFIED" : "DELETED"; }
 };
 
@@ -81,15 +99,17 @@ class ObjectStore {
 
   // Stores the object, which has a name and a uid, with the next resourceVersion, and answers what
   // was stored. It replaces one of the same key. An object that is equal to the stored one but for
-  // resourceVersion is not written.
-  Object put(const Resource& resource, Json object);
+  // resourceVersion is not written. Errors are those of readable_text(): nothing is stored. Only a
+  // store of kObjects without a journal, whose objects nobody reads back, stores any.
+  Result<Object> put(const Resource& resource, Json object, const JsonLimits& limits = {});
   // Removes it. nullptr where it does not exist.
   Object erase(const Resource& resource, const ObjectKey& key);
-  // Puts back what a journal has kept, with its resourceVersion, without observers or history.
-  void restore(const Resource& resource, Json object);
+  // Puts back the text that a journal has kept, with its resourceVersion, without observers or
+  // history. Errors (kInvalid): the text cannot be read, or is of no object of this key.
+  Result<void> restore(const Resource& resource, const ObjectKey& key, std::string text);
 
-  // Called with each change before it is made; what it throws comes out of put() and erase(), and
-  // the store stays as it was.
+  // Called with each change before it is made, and stores the change's text; what it throws comes
+  // out of put() and erase(), and the store stays as it was.
   void set_journal(Observer journal) { journal_ = std::move(journal); }
   void subscribe(Observer observer) { observers_.push_back(std::move(observer)); }
   // The changes of a collection after `version`, oldest first; nullopt where some of them have been
@@ -104,7 +124,8 @@ class ObjectStore {
   struct Past {
     std::int64_t version = 0;
     ObjectKey key;
-    Held before, after, state;
+    Held before, after;
+    Object state() const;
   };
   struct Stored {
     Resource resource;
@@ -114,6 +135,7 @@ class ObjectStore {
   };
   Stored& stored(const Resource& resource);
   const Stored* find_stored(const Resource& resource) const;
+  Held held(Object object, std::shared_ptr<const std::string> text) const;
   void publish(Stored& stored, const Change& change);
 
   std::map<std::string, Stored, std::less<>> collections_;  // by "GROUP/PLURAL"

@@ -90,10 +90,15 @@ std::optional<Response> check_version(const Target& target, const Json& before,
   return std::nullopt;
 }
 
-Json scaled(const ServedKind& kind, const Json& before, const Json& scale) {
+tl::expected<Json, Response> scaled(const ServedKind& kind, const Json& before, const Json& scale) {
   Json object = before;
-  set_replicas(kind, object, scale.get("spec").get_int("replicas"));
-  return object;
+  if (set_replicas(kind, object, scale.get("spec").get_int("replicas"))) return object;
+  const Resource& resource = kind.resource;
+  return tl::unexpected(invalid_object(
+      resource.kind, resource.group, key_of(before).name,
+      {invalid(
+          kind.scale->spec_replicas.substr(1), Json(),
+          std::string("cannot be set: the field above it has no members: make it an object"))}));
 }
 
 }  // namespace kube::server

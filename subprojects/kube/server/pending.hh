@@ -26,7 +26,7 @@ std::optional<Response> check_namespace(const ServedKinds& kinds, const ObjectSt
 // Whether the resourceVersion that a client has sent, if it has, is the stored one.
 std::optional<Response> check_version(const Target& target, const Json& before, const Json& object);
 
-// `before` with the replicas of a Scale.
-Json scaled(const ServedKind& kind, const Json& before, const Json& scale);
+// `before` with the replicas of a Scale. A Response is the refusal.
+tl::expected<Json, Response> scaled(const ServedKind& kind, const Json& before, const Json& scale);
 
 }  // namespace kube::server

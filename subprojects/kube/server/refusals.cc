@@ -101,6 +101,23 @@ Response forbidden_write(const Resource& resource, std::string_view name, std::s
                  details_of(resource.plural, resource.group, name));
 }
 
+Response not_storable(const Resource& resource, std::string_view name, const Error& error) {
+  const std::string object =
+      fmt::format("{} \"{}\"", qualified(resource.kind, resource.group), name);
+  if (error.code == ErrorCode::kTooLarge)
+    return too_large(
+        fmt::format("{}: {}: split it, or keep the data in files", error.message, object));
+  return failure(422, "Invalid",
+                 fmt::format("{} is invalid: it could not be read back, so it was not stored: {}: "
+                             "make it flatter or smaller",
+                             object, error.message),
+                 details_of(resource.kind, resource.group, name));
+}
+
+Response too_large(std::string_view why) {
+  return failure(413, "RequestEntityTooLarge", fmt::format("Request entity too large: {}", why));
+}
+
 Response bad_request(std::string message) {
   return failure(400, "BadRequest", std::move(message));
 }

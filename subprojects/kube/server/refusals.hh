@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "kube/model/error.hh"
 #include "kube/model/field_error.hh"
 #include "kube/model/meta.hh"
 #include "kube/server/request.hh"
@@ -24,6 +25,10 @@ Response modified(const Resource& resource, std::string_view name);
 Response invalid_object(std::string_view kind, std::string_view group, std::string_view name,
                         const FieldErrors& errors);
 Response forbidden_write(const Resource& resource, std::string_view name, std::string_view why);
+// 413 or 422, of an object that readable_text() refuses.
+Response not_storable(const Resource& resource, std::string_view name, const Error& error);
+// 413: `why` goes on from "Request entity too large: ".
+Response too_large(std::string_view why);
 Response bad_request(std::string message);
 Response expired(std::string message);
 Response too_large_version(std::int64_t asked, std::int64_t current);

@@ -53,11 +53,15 @@ Json scale_of(const ServedKind& kind, const Json& object) {
   return scale;
 }
 
-void set_replicas(const ServedKind& kind, Json& object, std::int64_t replicas) {
+bool set_replicas(const ServedKind& kind, Json& object, std::int64_t replicas) {
   std::string_view path = kind.scale->spec_replicas;
   Json* at = &object;
-  while (!path.empty()) at = &(*at)[next_name(path)];
+  while (!path.empty()) {
+    if (!at->is_object() && !at->is_null()) return false;
+    at = &(*at)[next_name(path)];
+  }
   *at = replicas;
+  return true;
 }
 
 }  // namespace kube::server

@@ -28,7 +28,7 @@ Shown shown(const ServedKind& kind, const Json& object);
 
 // autoscaling/v1 Scale of an object, for a kind that has the subresource.
 Json scale_of(const ServedKind& kind, const Json& object);
-// Writes the replicas of a Scale into the object.
-void set_replicas(const ServedKind& kind, Json& object, std::int64_t replicas);
+// Writes the replicas of a Scale into the object. False where a value on their path has no members.
+bool set_replicas(const ServedKind& kind, Json& object, std::int64_t replicas);
 
 }  // namespace kube::server

@@ -284,6 +284,23 @@ TEST_CASE("apply_json_patch refuses copies that double a list again and again") 
   CHECK(result.error().code == ErrorCode::kTooLarge);
 }
 
+TEST_CASE("apply_json_patch refuses what would be too deep for functions that recurse") {
+  const Json doubled = json(R"([{"op":"copy","from":"","path":"/a/a"}])");
+  Json document = json(R"({"a":{"a":1}})");
+  int copies = 0;
+  while (copies < 100) {
+    auto patched = apply_json_patch(document, doubled);
+    if (!patched) {
+      CHECK(patched.error().code == ErrorCode::kTooLarge);
+      CHECK_THAT(patched.error().message, Catch::Contains("deeper than 200"));
+      break;
+    }
+    document = std::move(*patched);
+    ++copies;
+  }
+  CHECK(copies == 99);
+}
+
 TEST_CASE("apply_json_patch tests, copies and moves") {
   const Json document = json(R"({"l":[1,2],"s":"x"})");
   struct Case {

@@ -29,10 +29,10 @@ std::string_view version_of(const kube::server::Object& object) {
 TEST_CASE("object_store: each change has the next version, and an equal object is none") {
   ObjectStore store(5);
   store.add_collection(kConfigMaps);
-  CHECK(version_of(store.put(kConfigMaps, config_map("a", "1"))) == "6");
-  CHECK(version_of(store.put(kConfigMaps, config_map("b", "1"))) == "7");
-  CHECK(version_of(store.put(kConfigMaps, config_map("a", "1"))) == "6");
-  CHECK(version_of(store.put(kConfigMaps, config_map("a", "2"))) == "8");
+  CHECK(version_of(*store.put(kConfigMaps, config_map("a", "1"))) == "6");
+  CHECK(version_of(*store.put(kConfigMaps, config_map("b", "1"))) == "7");
+  CHECK(version_of(*store.put(kConfigMaps, config_map("a", "1"))) == "6");
+  CHECK(version_of(*store.put(kConfigMaps, config_map("a", "2"))) == "8");
   CHECK(store.version() == 8);
   CHECK(store.all(kConfigMaps).size() == 2);
   CHECK(version_of(store.erase(kConfigMaps, {"n", "a"})) == "9");
@@ -92,7 +92,7 @@ TEST_CASE("object_store: versions go on after a restart, and there is no older h
   Json kept = config_map("a", "1");
   kept["metadata"].set("resourceVersion", "31");
   store.subscribe([](const Change&) { FAIL("a restored object is no change"); });
-  store.restore(kConfigMaps, kept);
+  REQUIRE(store.restore(kConfigMaps, {"n", "a"}, kube::print_json(kept)));
   CHECK(store.version() == 31);
   CHECK(version_of(store.find(kConfigMaps, {"n", "a"})) == "31");
   CHECK(store.find_uid("uid-of-a"));
@@ -105,12 +105,12 @@ TEST_CASE("object_store: as texts, objects are read again when no one has them")
   store.add_collection(kConfigMaps);
   std::string_view seen;
   store.subscribe([&seen](const Change& change) { seen = change.type(); });
-  kube::server::Object put = store.put(kConfigMaps, config_map("a", "1"));
+  kube::server::Object put = *store.put(kConfigMaps, config_map("a", "1"));
   CHECK(store.find(kConfigMaps, {"n", "a"}) == put);  // in use: not read again
   const Json before = *put;
   put = nullptr;
   CHECK(*store.find(kConfigMaps, {"n", "a"}) == before);
-  CHECK(version_of(store.put(kConfigMaps, config_map("a", "1"))) == "6");  // equal
+  CHECK(version_of(*store.put(kConfigMaps, config_map("a", "1"))) == "6");  // equal
   store.put(kConfigMaps, config_map("a", "2"));
   CHECK(seen == "MODIFIED");
   store.erase(kConfigMaps, {"n", "a"});
@@ -121,4 +121,50 @@ TEST_CASE("object_store: as texts, objects are read again when no one has them")
   CHECK(version_of(changes->front().after) == "7");
   CHECK(changes->back().type() == "DELETED");
   CHECK(version_of(changes->back().state) == "8");
+}
+
+TEST_CASE("object_store: what could not be read back is not stored") {
+  ObjectStore store(5, 10, ObjectStore::Form::kTexts);
+  store.add_collection(kConfigMaps);
+  int journaled = 0;
+  store.set_journal([&journaled](const Change& change) {
+    journaled += change.text != nullptr && kube::parse_json(*change.text).has_value();
+  });
+  const kube::JsonLimits limits{.max_bytes = 1'000, .max_depth = 20, .max_values = 100};
+  const auto code_of = [&](Json value) -> std::optional<kube::ErrorCode> {
+    Json object = config_map("a", "1");
+    object.set("value", std::move(value));
+    const auto stored = store.put(kConfigMaps, std::move(object), limits);
+    return stored ? std::nullopt : std::optional(stored.error().code);
+  };
+  Json deep;
+  for (int i = 0; i < 20; ++i) deep = Json::array({std::move(deep)});
+  CHECK(code_of(std::move(deep)) == kube::ErrorCode::kInvalid);
+  CHECK(code_of(Json(Json::Array(100))) == kube::ErrorCode::kInvalid);
+  CHECK(code_of("\xff") == kube::ErrorCode::kInvalid);
+  CHECK(code_of(std::string(1'000, 'x')) == kube::ErrorCode::kTooLarge);
+  CHECK(journaled == 0);
+  CHECK(store.version() == 5);
+  CHECK(store.all(kConfigMaps).empty());
+  CHECK_FALSE(code_of("fits"));
+  CHECK(journaled == 1);
+}
+
+TEST_CASE("object_store: a text that is no object of its key is not restored") {
+  ObjectStore store;
+  store.add_collection(kConfigMaps);
+  const auto why = [&store](std::string text) {
+    const auto restored = store.restore(kConfigMaps, {"n", "a"}, std::move(text));
+    return restored ? "" : restored.error().message;
+  };
+  const std::string other = "names n/a";
+  CHECK_THAT(why("{"), Catch::Contains("bad JSON"));
+  CHECK_THAT(why("5"), Catch::Contains(other));
+  CHECK_THAT(why("{}"), Catch::Contains(other));
+  CHECK_THAT(why(print_json(config_map("b", "1"))), Catch::Contains(other));
+  Json without = config_map("a", "1");
+  without["metadata"].erase("uid");
+  CHECK_THAT(why(print_json(without)), Catch::Contains(other));
+  CHECK(store.all(kConfigMaps).empty());
+  CHECK(why(print_json(config_map("a", "1"))).empty());
 }

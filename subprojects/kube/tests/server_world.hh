@@ -47,7 +47,7 @@ class World {
   void pass(std::chrono::seconds time) { now = now + time; }
 
   server::ServedKinds kinds;
-  server::ObjectStore store{10};
+  server::ObjectStore store{10, 5'000, server::ObjectStore::Form::kTexts};
   Time now = *Time::parse("2026-01-01T00:00:00Z");
   std::string user_agent = "tester/1.0";
 

@@ -366,3 +366,46 @@ TEST_CASE("server: admission may change a pending write") {
   refused.object["spec"].set("size", -2);
   CHECK(outcome(*world.api.check(refused)).substr(0, 11) == "422 Invalid");
 }
+
+TEST_CASE("server: the bound of an object is that of etcd, and leaves room for its deletion") {
+  World world;
+  const auto map_of = [](std::size_t size) {
+    Json map = json("{'metadata':{'name':'a','finalizers':['x.io/keep']}}");
+    map.set("data", Json::object({{"k", std::string(size, 'x')}}));
+    return print_json(map);
+  };
+  const std::size_t limit = kube::server::kStoredLimits.max_bytes;
+  const auto refused = [&](std::size_t size) {
+    const std::string why = outcome(world.post(kConfigMapsPath, map_of(size)));
+    CHECK_THAT(why, Catch::StartsWith("413 RequestEntityTooLarge: Request entity too large: limit "
+                                      "is 1572864 bytes, and the object would have ") &&
+                        Catch::Contains("ConfigMap \"a\": split it"));
+    return std::stoul(why.substr(why.find("have ") + 5));
+  };
+  const std::size_t most = limit - (refused(limit) - limit);
+  CHECK(refused(most + 1) == limit + 1);
+  REQUIRE(outcome(world.post(kConfigMapsPath, map_of(most))) == "201");
+  CHECK_THAT(outcome(world.send("PATCH", kA, "{'data':{'l':'x'}}", "application/merge-patch+json")),
+             Catch::StartsWith("413"));
+  CHECK(outcome(world.send("DELETE", kA, R"({"propagationPolicy":"Foreground"})")) == "200");
+  CHECK(world.stored(kA).get("metadata").find("deletionTimestamp"));
+  CHECK(outcome(world.get(kConfigMapsPath)) == "200");
+  CHECK_THAT(outcome(world.post(kConfigMapsPath, map_of(2 * limit))),
+             Catch::StartsWith("413") && Catch::Contains("limit is 3145728 bytes"));
+}
+
+TEST_CASE("server: a field manager is a text") {
+  World world;
+  const auto by = [&world](std::string_view manager) {
+    return outcome(
+        world.post(std::string(kConfigMapsPath) + "?fieldManager=" + std::string(manager),
+                   "{'metadata':{'generateName':'x'}}"));
+  };
+  CHECK(by("%c3%a4") == "201");
+  CHECK_THAT(by("a%ff"), Catch::StartsWith("422") && Catch::Contains("byte 1 is not UTF-8"));
+  CHECK_THAT(by("%0a"), Catch::Contains("byte 0 is a control character"));
+  world.user_agent = "a\xff\nb/1";
+  const char* const kObject = "{'metadata':{'name':'a'},'data':{'k':'v'}}";
+  REQUIRE(outcome(world.post(kConfigMapsPath, kObject)) == "201");
+  CHECK_THAT(world.managers(kA), Catch::StartsWith("ab Update"));
+}

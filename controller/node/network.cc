@@ -1,0 +1,205 @@
+#include "controller/node/network.hh"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <net/if.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <iostream>
+#include <utility>
+
+#include "controller/node/pod_config.hh"
+#include "controller/node/spawn.hh"
+
+namespace trainer::node {
+
+namespace {
+
+using kube::Result;
+
+constexpr const char* kSocketFile = "network";
+constexpr int kFirstClient = 10'000;  // milliseconds
+constexpr timeval kLongestAnswer{5, 0};
+
+struct Wanted {
+  int domain = 0;
+  int type = 0;
+  int protocol = 0;
+};
+
+Fd unix_socket() {
+  return Fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+}
+
+// Below the folder's descriptor: a path of a socket may have 107 characters only.
+sockaddr_un address_below(const Fd& folder) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::string path = fmt::format("/proc/self/fd/{}/{}", folder.get(), kSocketFile);
+  std::copy(path.begin(), path.end(), address.sun_path);
+  return address;
+}
+
+Fd open_folder(const std::filesystem::path& state) {
+  return Fd(::open(state.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+}
+
+Result<Fd> listen_below(const Fd& folder) {
+  Fd listening = unix_socket();
+  const sockaddr_un address = address_below(folder);
+  unlinkat(folder.get(), kSocketFile, 0);
+  // Nobody connects before it listens, and then only its owner may.
+  if (!listening ||
+      bind(listening.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+      chmod(address.sun_path, S_IRUSR | S_IWUSR) != 0 || listen(listening.get(), SOMAXCONN) != 0)
+    return system_failure("the socket of the pods' network");
+  return listening;
+}
+
+void send_descriptor(int to, const Fd& sent) {
+  const int error = sent ? 0 : errno;
+  iovec data{const_cast<int*>(&error), sizeof error};
+  msghdr message{};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+  if (sent) {
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+    cmsghdr* header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int));
+    const int number = sent.get();
+    std::memcpy(CMSG_DATA(header), &number, sizeof number);
+  }
+  sendmsg(to, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+// Empty, with errno, where there is none.
+Fd receive_descriptor(int from) {
+  int error = 0;
+  iovec data{&error, sizeof error};
+  msghdr message{};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  ssize_t got = 0;
+  do got = recvmsg(from, &message, MSG_CMSG_CLOEXEC);
+  while (got < 0 && errno == EINTR);
+  const cmsghdr* header = got > 0 ? CMSG_FIRSTHDR(&message) : nullptr;
+  errno = got > 0 && error != 0 ? error : ENETDOWN;
+  if (header == nullptr || header->cmsg_type != SCM_RIGHTS) return Fd();
+  int received = -1;
+  std::memcpy(&received, CMSG_DATA(header), sizeof received);
+  return Fd(received);
+}
+
+// False: the client has gone.
+bool serve(int client) {
+  Wanted wanted;
+  const ssize_t got = recv(client, &wanted, sizeof wanted, MSG_DONTWAIT);
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return true;
+  if (got != sizeof wanted) return false;
+  const bool is_internet = wanted.domain == AF_INET || wanted.domain == AF_INET6;
+  Fd made;
+  if (is_internet) made = Fd(socket(wanted.domain, wanted.type | SOCK_CLOEXEC, wanted.protocol));
+  send_descriptor(client, made);
+  return true;
+}
+
+}  // namespace
+
+std::uint64_t network_cookie(const Fd& socket) {
+  constexpr int kNetnsCookie = 71;  // SO_NETNS_COOKIE
+  std::uint64_t cookie = 0;
+  socklen_t size = sizeof cookie;
+  return getsockopt(socket.get(), SOL_SOCKET, kNetnsCookie, &cookie, &size) == 0 ? cookie : 0;
+}
+
+Result<PodNetwork> PodNetwork::join(const std::filesystem::path& state) {
+  const Fd folder = open_folder(state);
+  Fd connection = unix_socket();
+  const sockaddr_un address = address_below(folder);
+  if (connect(connection.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
+    return system_failure("the network of the pods");
+  setsockopt(connection.get(), SOL_SOCKET, SO_RCVTIMEO, &kLongestAnswer, sizeof kLongestAnswer);
+  PodNetwork made(std::move(connection));
+  made.cookie_ = network_cookie(made.open_socket(AF_INET, SOCK_STREAM, 0));
+  if (made.cookie_ == 0)
+    return kube::fail(kube::ErrorCode::kInternal, "the network of the pods does not answer");
+  return made;
+}
+
+Result<PodNetwork> PodNetwork::open(const std::filesystem::path& state, const Command& shim) {
+  if (auto running = join(state)) return running;
+  {
+    const auto listening = listen_below(open_folder(state));
+    if (!listening) return tl::unexpected(listening.error());
+    if (auto started = spawn_network(shim, *listening); !started)
+      return tl::unexpected(started.error());
+  }
+  return join(state);  // it fails where the process has ended at once
+}
+
+Fd PodNetwork::open_socket(int domain, int type, int protocol) const {
+  const Wanted wanted{domain, type, protocol};
+  if (send(connection_.get(), &wanted, sizeof wanted, MSG_NOSIGNAL) != sizeof wanted) return Fd();
+  return receive_descriptor(connection_.get());
+}
+
+Result<void> enter_new_network() {
+  if (geteuid() != 0 || unshare(CLONE_NEWNET) != 0) {
+    if (unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0) return system_failure("network namespace");
+  }
+  const Fd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  ifreq loopback{};
+  std::strcpy(loopback.ifr_name, "lo");
+  if (!socket || ioctl(socket.get(), SIOCGIFFLAGS, &loopback) != 0)
+    return system_failure("loopback of the network namespace");
+  loopback.ifr_flags = static_cast<short>(loopback.ifr_flags | IFF_UP);
+  if (ioctl(socket.get(), SIOCSIFFLAGS, &loopback) != 0)
+    return system_failure("loopback of the network namespace");
+  if (network_cookie(socket) == 0)
+    return kube::fail(kube::ErrorCode::kUnsupported, "network namespaces: Linux is before 5.14");
+  return {};
+}
+
+int run_network() {
+  std::signal(SIGPIPE, SIG_IGN);
+  fcntl(kLockDescriptor, F_SETFD, FD_CLOEXEC);
+  if (const auto entered = enter_new_network(); !entered) {
+    std::cerr << "trainer shim network: " << entered.error().message << '\n';
+    return 1;
+  }
+  std::vector<Fd> clients;
+  for (;;) {
+    std::vector<pollfd> events{{kLockDescriptor, POLLIN, 0}};
+    for (const Fd& client : clients) events.push_back({client.get(), POLLIN, 0});
+    const int ready = poll(events.data(), events.size(), clients.empty() ? kFirstClient : -1);
+    if (ready < 0) continue;
+    std::vector<Fd> left;
+    for (std::size_t i = 0; i < clients.size(); ++i)
+      if (events[i + 1].revents == 0 || serve(clients[i].get()))
+        left.push_back(std::move(clients[i]));
+    clients = std::move(left);
+    if (clients.empty() && events.front().revents == 0) return 0;
+    if (events.front().revents == 0) continue;
+    Fd client(accept4(kLockDescriptor, nullptr, nullptr, SOCK_CLOEXEC));
+    if (client) clients.push_back(std::move(client));
+  }
+}
+
+}  // namespace trainer::node

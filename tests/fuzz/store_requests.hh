@@ -1,0 +1,15 @@
+// Sequences of requests, most of them hostile, against the API server of local mode; for the fuzzer
+// and for a short run of the same sequences among the tests.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace trainer::test {
+
+// Each byte of `choices` decides something: which request comes next, what its body is. After each
+// request all lists and objects must be answered, and what the journal has got must give the same
+// objects. "" where that holds, else what does not.
+std::string run_store_requests(std::string_view choices);
+
+}  // namespace trainer::test
