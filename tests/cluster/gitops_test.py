@@ -29,7 +29,8 @@ INSTALLED = ("manifests/overlays/ha", "manifests/overlays/restrict-controller", 
              "manifests/overlays/namespaced", "manifests/monitoring")
 RUNTIMES = "manifests/overlays/runtimes"
 DATA_CACHE, PLATFORM = "manifests/overlays/data-cache", "manifests/overlays/kubeflow-platform"
-V1 = ("manifests/overlays/standalone", "manifests/overlays/kubeflow", "manifests/overlays/finished-marker-v1")
+V1 = ("manifests/overlays/standalone", "manifests/overlays/kubeflow", "manifests/overlays/finished-marker-v1",
+      "manifests/overlays/restrict-v1-controller")
 KEPT = ("CustomResourceDefinition", "Namespace")
 DAY = 86_400
 WEBHOOKS = "webhookconfigurations"

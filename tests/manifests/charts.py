@@ -46,9 +46,14 @@ COPIES = {
     "kubeflow-trainer/files/dashboard.json": "monitoring/dashboard.json",
     "kubeflow-trainer/files/roles/exclusive-placement.yaml": "overlays/exclusive-placement/rbac.yaml",
     "kubeflow-trainer/files/roles/v1.yaml": "v1/controller/cluster-role.yaml",
+    "kubeflow-trainer/files/roles/v1-mpijob.yaml": "v1/controller/mpijob-cluster-role.yaml",
+    "kubeflow-trainer/files/restrict-v1-controller.yaml": "overlays/restrict-v1-controller/policy.yaml",
     "kubeflow-trainer/files/roles/data-cache.yaml": "overlays/data-cache/cluster-role.yaml",
     "training-operator/files/webhooks.yaml": "v1/controller/webhooks.yaml",
     "training-operator/files/cluster-role.yaml": "v1/controller/cluster-role.yaml",
+    "training-operator/files/mpijob.yaml": "v1/controller/mpijob-cluster-role.yaml",
+    "training-operator/files/restrict-controller.yaml": "overlays/restrict-v1-controller/policy.yaml",
+    "training-operator/files/restrict-mpijob.yaml": "overlays/restrict-v1-controller/mpijob-policy.yaml",
     "training-operator/files/finished-marker.yaml": "overlays/finished-marker-v1/cluster-role.yaml",
     "training-operator/files/users.yaml": "overlays/kubeflow/kubeflow-training-roles.yaml",
 }
@@ -270,6 +275,7 @@ def test_as_kustomize(helm):
     check_same([o for o in rendered(helm, TRAINER, {"manager.config.metrics.auth": {"enabled": True}}) if o["kind"] == "ClusterRole"],
                [o for o in kustomized(base) if o["kind"] == "ClusterRole"] + access)
     check_same(rendered(helm, OPERATOR), kustomized("v1/controller"))
+    check_same(rendered(helm, OPERATOR, {"restrictController.enabled": True}), kustomized("v1/controller", "overlays/restrict-v1-controller"))
     check_same(rendered(helm, OPERATOR, {"platformRoles.enabled": True}),
                [o for o in kustomized("overlays/kubeflow") if o["kind"] != "CustomResourceDefinition"])
 
@@ -345,6 +351,17 @@ def test_only_kinds_that_are_reconciled_have_a_webhook(helm):
         for chart, values in ((TRAINER, {"v1.enabled": True, "v1.schemes": schemes}), (OPERATOR, {"schemes": schemes})):
             found = [o["webhooks"] for o in rendered(helm, chart, values) if o["metadata"]["name"] == "validator.training-operator.kubeflow.org"]
             assert [w["rules"][0]["resources"] for webhooks in found for w in webhooks] == [[r] for r in resources], (schemes, found)
+
+
+def test_only_where_mpijobs_are_reconciled_are_their_rights_bound(helm):
+    for schemes, is_bound in ((["jaxjob", "mpijob"], True), (["jaxjob", "pytorchjob"], False), (None, True)):
+        for chart, values, name in ((TRAINER, {"v1.enabled": True, "v1.schemes": schemes or ["all"]}, "kubeflow-trainer-v1-mpijob"),
+                                    (OPERATOR, {"schemes": schemes or []}, "training-operator-mpijob")):
+            objects = rendered(helm, chart, values)
+            found = {o["kind"] for o in objects if o["metadata"]["name"] == name}
+            assert found == ({"ClusterRole", "ClusterRoleBinding"} if is_bound else set()), (schemes, name, found)
+            rights = {resource for o in objects if o["kind"] == "ClusterRole" for rule in o["rules"] for resource in rule["resources"]}
+            assert ("pods/exec" in rights) == is_bound, (schemes, name)
 
 
 def test_who_may_read_the_metrics(helm):

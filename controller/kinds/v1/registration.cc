@@ -1,11 +1,15 @@
 #include "controller/kinds/v1/registration.hh"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
 #include "controller/kinds/v1/command_hooks.hh"
 #include "controller/kinds/v1/job_controller.hh"
 #include "controller/kinds/v1/webhooks.hh"
+#include "kube/model/resources.hh"
 #include "runtimes/gang/pod_group.hh"
 #include "runtimes/v1/plan.hh"
 
@@ -47,19 +51,28 @@ kube::PolicyRule dependent_rule(const kube::Resource& resource) {
   return {"", {resource.group}, {resource.plural}, {}, std::move(verbs)};
 }
 
+// A kind whose jobs give rights away has a ClusterRole of its own, which is bound only where the
+// kind is reconciled: with these rights one can reach into pods of others.
+std::string option_of(const Framework& framework) {
+  const auto& all = framework.dependents;
+  const bool gives_rights = std::find(all.begin(), all.end(), kube::kRoles) != all.end();
+  return gives_rights ? fmt::format("{}-{}", kOption, framework.singular) : std::string();
+}
+
 std::vector<kube::PolicyRule> rules(const Framework& framework) {
   const std::string& jobs = framework.resource.plural;
   const std::string& group = framework.resource.group;
+  const std::string own = option_of(framework);
   std::vector<kube::PolicyRule> rules{
-      {"", {group}, {jobs}, {}, {"delete", "get", "list", "watch"}},
-      {"", {group}, {jobs + "/status"}, {}, {"patch"}},
+      {"", {group}, {jobs}, {}, {"delete", "get", "list", "watch"}, own},
+      {"", {group}, {jobs + "/status"}, {}, {"patch"}, own},
       {"Marks finished jobs (marksFinishedJobs).",
        {group},
        {jobs},
        {},
        {"patch"},
        std::string(kOption) + "-finished-marker"},
-      {"", {group}, {jobs + "/finalizers"}, {}, {"update"}},
+      {"", {group}, {jobs + "/finalizers"}, {}, {"update"}, own},
       {"What a job becomes. A failed job's pod that waits for its next restart is ended by a "
        "patch.",
        {""},
@@ -75,9 +88,10 @@ std::vector<kube::PolicyRule> rules(const Framework& framework) {
        {"create", "delete", "get", "list", "patch", "watch"}}};
   for (const kube::Resource& each : framework.dependents) {
     rules.push_back(dependent_rule(each));
-    if (each.plural == "roles")
+    rules.back().option = own;
+    if (each == kube::kRoles)
       rules.push_back(
-          {"Who gives a right away must hold it.", {""}, {"pods/exec"}, {}, {"create"}});
+          {"Who gives a right away must hold it.", {""}, {"pods/exec"}, {}, {"create"}, own});
   }
   return rules;
 }
