@@ -51,6 +51,8 @@ CLI::App* add_render(CLI::App& app, AllOptions& all) {
   add_files(*command, all.render.files);
   command->add_flag("--explain", all.render.is_explained, "Say where each value came from");
   command->add_flag("--jobs", all.render.has_jobs, "Expand JobSets into Jobs and Services");
+  command->add_option("--config", all.render.config_file,
+                      "The controller's configuration file: gates, devices, cluster domain");
   command->add_option("--feature-gates", all.render.feature_gates, "NAME=true,...");
   add_output(*command, all.render.format, {"yaml", "json"});
   return command;

@@ -76,7 +76,8 @@ struct RenderOptions {
   OutputFormat format = OutputFormat::kYaml;
   bool is_explained = false;  // say where each value came from
   bool has_jobs = false;      // expand JobSets into Jobs and Services
-  std::string feature_gates;
+  std::string config_file;    // of the controller; empty: all defaults
+  std::string feature_gates;  // win over the file
 };
 int run_render(const RenderOptions& options, const Registry& registry, Console& console);
 

@@ -115,7 +115,7 @@ class Fitting {
                                  asked.available == 0 ? " (this machine has none)" : ""));
     for (const std::string_view kind : kinds_[resource])
       trainer_["resourcesPerNode"][kind].set(resource, amount);
-    if (pipeline::is_accelerator(resource)) is_accelerator_cut_ = true;
+    if (pipeline::is_accelerator(resource, {})) is_accelerator_cut_ = true;
     asked.units = share;
   }
 
@@ -125,7 +125,7 @@ class Fitting {
     if (!is_accelerator_cut_ || processes == 0) return;
     std::int64_t most = 0;
     for (const auto& [resource, asked] : asked_)
-      if (pipeline::is_accelerator(resource)) most += asked.units;
+      if (pipeline::is_accelerator(resource, {})) most += asked.units;
     if (most == 0) most = units_of("cpu", machine_.get("cpu")) / 1'000 / nodes_;
     most = std::max<std::int64_t>(1, most);
     if (processes <= most) return;

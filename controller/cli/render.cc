@@ -4,10 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <fstream>
 #include <istream>
 #include <map>
 #include <ostream>
 #include <set>
+#include <sstream>
 
 #include "api/schema/structural_schema.hh"
 #include "controller/cli/commands.hh"
@@ -26,13 +28,18 @@ using kube::Json;
 // One line for each path, with all sources of a value in order: the last one is effective.
 std::vector<Explanation> merged(std::vector<Explanation> explanations) {
   std::vector<Explanation> lines;
-  std::map<std::string, std::size_t> line_of;
+  struct Line {
+    std::size_t index;
+    std::string last;  // a source that sets a value twice is named once
+  };
+  std::map<std::string, Line> line_of;
   for (Explanation& item : explanations) {
-    const auto [at, is_new] = line_of.emplace(item.path, lines.size());
+    const auto [at, is_new] = line_of.emplace(item.path, Line{lines.size(), item.source});
     if (is_new) {
       lines.push_back(std::move(item));
-    } else {
-      lines[at->second].source += ", then " + item.source;
+    } else if (at->second.last != item.source) {
+      lines[at->second.index].source += ", then " + item.source;
+      at->second.last = std::move(item.source);
     }
   }
   return lines;
@@ -67,10 +74,10 @@ struct Kind {
 
 class Renderer {
  public:
-  Renderer(const RenderOptions& options, const FeatureGates& gates, const Registry& registry,
+  Renderer(const RenderOptions& options, Configuration configuration, const Registry& registry,
            Console& console)
       : options_(options), console_(console) {
-    inputs_.gates = gates;
+    inputs_.configuration = std::move(configuration);
     inputs_.is_explained = options.is_explained;
     inputs_.has_jobs = options.has_jobs;
     inputs_.now = kube::SystemClock().now();
@@ -307,16 +314,30 @@ class Renderer {
   bool is_kept_ = false;  // an object of the files that is not printed itself
 };
 
+// The files that the configuration names are for the controller and not read.
+kube::Result<ParsedConfiguration> read_settings(const RenderOptions& options) {
+  std::ostringstream text;
+  if (!options.config_file.empty()) {
+    std::ifstream file(options.config_file, std::ios::binary);
+    text << file.rdbuf();
+    if (!file)
+      return kube::fail(kube::ErrorCode::kInvalid, "--config {}: the file cannot be read",
+                        options.config_file);
+  }
+  return parse_configuration(text.str(), options.feature_gates);
+}
+
 }  // namespace
 
 int run_render(const RenderOptions& options, const Registry& registry, Console& console) {
-  const auto settings = parse_gate_flag(options.feature_gates);
-  const auto gates = settings ? resolve_gates({}, *settings) : tl::unexpected(settings.error());
-  if (!gates) {
-    console.err << gates.error().message << '\n';
+  auto settings = read_settings(options);
+  if (!settings) {
+    console.err << settings.error().message << '\n';
     return kExitUsage;
   }
-  Renderer renderer(options, *gates, registry, console);
+  for (const std::string& warning : settings->warnings)
+    console.err << "warning: " << warning << '\n';
+  Renderer renderer(options, std::move(settings->configuration), registry, console);
   for (const std::string& file : options.files) {
     auto documents = read_documents(file, console.in);
     if (!documents) {

@@ -214,6 +214,27 @@ void read_jobset_controller(StrictReader& reader, Configuration::JobSetControlle
   }
 }
 
+// Names of extended resources, "DOMAIN/NAME", in which "*" and "?" may stand for others.
+void check_device_names(StrictReader& reader, std::string_view list,
+                        const std::vector<std::string>& names) {
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    std::string plain = names[i];
+    std::replace_if(
+        plain.begin(), plain.end(), [](char c) { return c == '*' || c == '?'; }, 'x');
+    if (plain.find('/') == plain.npos || !kube::qualified_name_problems(plain).empty())
+      reader.refuse(kube::join_index(list, i), names[i],
+                    "must be the name of an extended resource, such as example.com/device; \"*\" "
+                    "stands for any text");
+  }
+}
+
+void read_devices(StrictReader& reader, pipeline::DeviceRules& devices) {
+  reader.read("counted", devices.counted);
+  reader.read("ignored", devices.ignored);
+  check_device_names(reader, "counted", devices.counted);
+  check_device_names(reader, "ignored", devices.ignored);
+}
+
 GateSettings read_gates(StrictReader& root) {
   GateSettings gates;
   root.read_map("featureGates",
@@ -246,6 +267,7 @@ GateSettings read_all(const Json& document, Configuration& configuration, Findin
   root.object("tls", read_tls, configuration.tls);
   root.object("expander", read_jobset_controller, configuration.jobsetController);
   root.object("trainingOperator", read_training_operator, configuration.trainingOperator);
+  root.object("devices", read_devices, configuration.devices);
   root.read("watchNamespace", configuration.watchNamespace);
   root.read("namespaced", configuration.namespaced);
   root.read("clusterDomain", configuration.clusterDomain);

@@ -13,6 +13,7 @@
 #include "controller/config/feature_gates.hh"
 #include "controller/config/options.hh"
 #include "kube/model/error.hh"
+#include "runtimes/pipeline/accelerators.hh"
 #include "runtimes/v1/framework.hh"
 
 namespace trainer {
@@ -115,6 +116,8 @@ struct Configuration {
   // Roles: no webhooks, no ClusterTrainingRuntimes, no reads in other namespaces.
   bool namespaced = false;
   std::string clusterDomain = "cluster.local";  // not upstream's: the suffix of DNS names
+  // Not upstream's. Names of resources of which one process is started for each, or for none.
+  pipeline::DeviceRules devices;
   // Not upstream's. Removes from runtimes the finalizer that v2.0 to v2.2 set: needs a right to
   // patch them (manifests/overlays/legacy-finalizers).
   bool removeLegacyFinalizers = false;

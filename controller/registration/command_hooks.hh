@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "controller/config/feature_gates.hh"
+#include "controller/config/configuration.hh"
 #include "kube/model/field_error.hh"
 #include "kube/model/json.hh"
 #include "kube/model/meta.hh"
@@ -23,9 +23,9 @@ namespace trainer {
 
 // What a hook of `render` knows besides its object.
 struct RenderInputs {
-  FeatureGates gates;
-  bool is_explained = false;  // say where each value came from
-  bool has_jobs = false;      // expand JobSets into Jobs and Services
+  Configuration configuration;  // of the installation, as far as it is known
+  bool is_explained = false;    // say where each value came from
+  bool has_jobs = false;        // expand JobSets into Jobs and Services
   kube::Time now;
   // An object of the files, or a built-in one, whose hook has no `render`. nullptr: there is none.
   std::function<std::shared_ptr<const kube::Json>(const kube::Resource& resource,

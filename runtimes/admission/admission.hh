@@ -60,14 +60,14 @@ struct AdmissionLookups {
 // warning that names today's field; puts back extension fields that a PUT lacks, and the trainer's
 // command that Kueue sends changed.
 AdmissionAnswer mutate_trainjob(const AdmissionRequest& request, kube::Time now);
-// `gates`: the feature gates of the JobSet controller that will own the job's JobSet.
+// `options`: of the installation. `gates`: the feature gates of the JobSet controller that will own
+// the job's JobSet.
 AdmissionAnswer validate_trainjob(const AdmissionRequest& request, const AdmissionLookups& lookups,
-                                  const pipeline::Plugins& plugins,
-                                  const jobset::Gates& gates = {});
+                                  const PipelineOptions& options, const jobset::Gates& gates = {});
 // Both kinds of runtimes. mutate_runtime converts or refuses fields of v2.0 and v2.1, and puts back
 // extension fields that a PUT lacks.
 AdmissionAnswer mutate_runtime(const AdmissionRequest& request);
-AdmissionAnswer validate_runtime(const AdmissionRequest& request, const pipeline::Plugins& plugins);
+AdmissionAnswer validate_runtime(const AdmissionRequest& request, const PipelineOptions& options);
 AdmissionAnswer mutate_jobset(const AdmissionRequest& request);
 AdmissionAnswer validate_jobset(const AdmissionRequest& request, const AdmissionLookups& lookups,
                                 const jobset::Gates& gates);

@@ -41,8 +41,7 @@ AdmissionAnswer mutate_runtime(const AdmissionRequest& request) {
   return allow_with(request.object, object, std::move(conversion.warnings));
 }
 
-AdmissionAnswer validate_runtime(const AdmissionRequest& request,
-                                 const pipeline::Plugins& plugins) {
+AdmissionAnswer validate_runtime(const AdmissionRequest& request, const PipelineOptions& options) {
   if (!is_checked(request)) return {};
   // Where the mutating webhook did not run: an old field would be stored, and have no effect.
   Json object = request.object;
@@ -52,7 +51,7 @@ AdmissionAnswer validate_runtime(const AdmissionRequest& request,
   if (!runtime) return forbid(runtime.error());
   AdmissionAnswer answer = forbid(validate_runtime(*runtime));
   if (answer.is_allowed && request.operation == "CREATE")
-    answer.warnings = warn_runtime(*runtime, plugins);
+    answer.warnings = warn_runtime(*runtime, options);
   return answer;
 }
 

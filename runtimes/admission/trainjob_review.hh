@@ -15,8 +15,8 @@ class TrainJobReview {
  public:
   // All of these outlive it.
   TrainJobReview(const AdmissionRequest& request, const AdmissionLookups& lookups,
-                 const pipeline::Plugins& plugins, const jobset::Gates& gates)
-      : request_(request), lookups_(lookups), plugins_(plugins), gates_(gates) {}
+                 const PipelineOptions& options, const jobset::Gates& gates)
+      : request_(request), lookups_(lookups), options_(options), gates_(gates) {}
   // Takes a step. False where it was the last one, and answer() is complete.
   bool step();
   const AdmissionAnswer& answer() const { return answer_; }
@@ -31,7 +31,7 @@ class TrainJobReview {
 
   const AdmissionRequest& request_;
   const AdmissionLookups& lookups_;
-  const pipeline::Plugins& plugins_;
+  const PipelineOptions& options_;
   const jobset::Gates& gates_;
   Step next_ = Step::kRules;
   AdmissionAnswer answer_;

@@ -53,7 +53,7 @@ void add_claims(std::vector<MountedClaim>& claims, std::string_view replicated_j
 }
 
 std::int32_t nodes_of(const TrainJob& job, const Runtime& runtime) {
-  if (job.spec.trainer && job.spec.trainer->numNodes) return *job.spec.trainer->numNodes;
+  if (const auto& own = pipeline::trainer_of(job).numNodes) return *own;
   return runtime.spec.mlPolicy ? runtime.spec.mlPolicy->numNodes.value_or(1) : 1;
 }
 

@@ -14,6 +14,7 @@
 #include "runtimes/admission/trainjob_rules.hh"
 #include "runtimes/jobset/admission.hh"
 #include "runtimes/jobset/failure_pattern.hh"
+#include "runtimes/pipeline/exec_sizes.hh"
 #include "runtimes/pipeline/pipeline.hh"
 #include "runtimes/trainjob/legacy.hh"
 #include "runtimes/trainjob/runtime_snapshot.hh"
@@ -94,16 +95,29 @@ AdmissionAnswer refuse_legacy(const AdmissionRequest& request) {
   return forbid(std::move(text));
 }
 
+// Errors that the stored job has already do not count.
+kube::FieldErrors new_exec_errors(const TrainJob& before, const TrainJob& job,
+                                  const Runtime& runtime, const PipelineOptions& options) {
+  const auto errors_of = [&](const TrainJob& one) {
+    const auto built = build(one, runtime, options);
+    return built ? pipeline::check_exec_sizes(*built, one, runtime, options) : kube::FieldErrors();
+  };
+  kube::FieldErrors errors = errors_of(job);
+  if (!errors.empty()) kube::erase_known(errors, errors_of(before));
+  return errors;
+}
+
 AdmissionAnswer validate_change(const AdmissionRequest& request, const TrainJob& before,
                                 const TrainJob& job, const AdmissionLookups& lookups,
-                                const pipeline::Plugins& plugins) {
+                                const PipelineOptions& options) {
   kube::FieldErrors errors = check_parts_may_change(before, job);
   if (are_patches_changed(request.old_object, request.object))
     append(errors, check_patches_may_change(before, job, lookups));
   auto runtime = snapshot_runtime(before, lookups);
   if (!runtime) runtime = live_runtime(job, lookups);
   if (runtime) {
-    append(errors, validate_trainjob(job, &before, *runtime, plugins));
+    append(errors, validate_trainjob(job, &before, *runtime, options));
+    if (errors.empty()) errors = new_exec_errors(before, job, *runtime, options);
   } else {
     errors.push_back(runtime_missing(job, request.object, lookups));
   }
@@ -120,7 +134,7 @@ bool TrainJobReview::step() {
     case Step::kBuild:
       build_jobset();
       next_ = jobset_ ? Step::kJobSet : Step::kOthers;
-      return true;
+      return answer_.is_allowed;
     case Step::kJobSet:
       check_jobset();
       next_ = Step::kChildren;
@@ -155,8 +169,10 @@ bool TrainJobReview::check_rules() {
   if (!job) return refuse(forbid(job.error()));
   if (job->metadata.ns.empty()) job->metadata.ns = request_.ns;
   if (!is_supported_runtime(job->spec.runtimeRef))
-    return refuse(
-        forbid(fmt::format("unsupported runtime: {}", runtime_kind_name(job->spec.runtimeRef))));
+    return refuse(forbid(fmt::format(
+        "unsupported runtime: {}; in spec.runtimeRef write kind ClusterTrainingRuntime or "
+        "TrainingRuntime, and apiGroup trainer.kubeflow.org or none",
+        runtime_kind_name(job->spec.runtimeRef))));
   if (is_update) {
     // runtimeRef, trainer and initializer are immutable by schema, but the last two can be added
     // and removed. So these and patches can break a rule that held before.
@@ -171,24 +187,30 @@ bool TrainJobReview::check_rules() {
     auto before = read_stored_trainjob(request_.old_object);
     if (!before) return false;  // what is stored cannot be compared with what it should have been
     if (before->metadata.ns.empty()) before->metadata.ns = request_.ns;
-    return refuse(validate_change(request_, *before, *job, lookups_, plugins_));
+    return refuse(validate_change(request_, *before, *job, lookups_, options_));
   }
   job_ = std::move(*job);
   runtime_ = live_runtime(*job_, lookups_);
   if (!runtime_)
     return refuse(forbid(kube::FieldErrors{runtime_missing(*job_, request_.object, lookups_)}));
-  kube::FieldErrors errors = trainer::validate_trainjob(*job_, nullptr, *runtime_, plugins_);
-  append(errors, check_priority_classes(*runtime_, plugins_, lookups_));
+  kube::FieldErrors errors = trainer::validate_trainjob(*job_, nullptr, *runtime_, options_);
+  append(errors, check_priority_classes(*runtime_, *options_.plugins, lookups_));
   answer_ = forbid(errors);
   return answer_.is_allowed;
 }
 
-// The steps that follow warn of what could not be created although the request is allowed.
+// The steps that follow warn of what could not be created although the request is allowed. What no
+// process can be started with is refused.
 void TrainJobReview::build_jobset() {
-  auto built = build(*job_, *runtime_, PipelineOptions(plugins_));
+  auto built = build(*job_, *runtime_, options_);
   if (!built) {
     answer_.warnings = {
         fmt::format("this job cannot be started: {}", kube::to_string(built.error()))};
+    return;
+  }
+  if (const auto errors = pipeline::check_exec_sizes(*built, *job_, *runtime_, options_);
+      !errors.empty()) {
+    answer_ = forbid(errors);
     return;
   }
   answer_.warnings = std::move(built->warnings);
@@ -220,8 +242,8 @@ void TrainJobReview::check_children() {
 }
 
 AdmissionAnswer validate_trainjob(const AdmissionRequest& request, const AdmissionLookups& lookups,
-                                  const pipeline::Plugins& plugins, const jobset::Gates& gates) {
-  TrainJobReview review(request, lookups, plugins, gates);
+                                  const PipelineOptions& options, const jobset::Gates& gates) {
+  TrainJobReview review(request, lookups, options, gates);
   while (review.step()) continue;
   return review.answer();
 }

@@ -1,17 +1,52 @@
-// Which resources are devices that a process can be bound to.
+// Which resources are devices that a process can be bound to: the one rule of the program.
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "kube/model/json.hh"
 
 namespace trainer::pipeline {
 
-// "nvidia.com/gpu" and "nvidia.com/mig-1g.5gb" are; "nvidia.com/gpumem", a share of one, is not.
-bool is_accelerator(std::string_view resource);
+// One row of the rule, for all names that its pattern matches. Of several rows that match, the
+// first one counts. docs/users/gpu-sharing.md prints the rows, and a test compares them.
+struct DeviceRow {
+  // What a row makes of a device.
+  enum class Process {
+    kNone,     // a share or a size, such as memory: no process
+    kAuto,     // one process each; torchrun finds them itself ("auto")
+    kNumbered  // one process each; torchrun does not find them, and gets their number
+  };
+  std::string_view pattern;  // "*" is any text, "?" any character; letters of both cases are equal
+  Process process = Process::kNone;
+  std::string_view source;  // who names it so
+};
+std::span<const DeviceRow> device_rows();
 
+// What an admin adds: names or patterns, which come before the rows above.
+struct DeviceRules {
+  std::vector<std::string> counted;  // one process each, as kNumbered
+  std::vector<std::string> ignored;  // no process; these come first
+};
+
+// Whether one process is started for each.
+bool is_accelerator(std::string_view resource, const DeviceRules& rules);
+
+struct DeviceCount {
+  std::int64_t number = 0;
+  bool is_found_by_torchrun = true;  // all of them
+};
 // The devices of a container, all kinds together: those it requests, else those it is limited to.
-std::int64_t count_accelerators(const kube::Json& container);
+DeviceCount count_devices(const kube::Json& container, const DeviceRules& rules);
+std::int64_t count_accelerators(const kube::Json& container, const DeviceRules& rules);
+
+// The Python SDK counts devices by names of its own, and fails to read a container whose limits
+// have none of them.
+bool is_read_by_sdk(std::string_view resource);
+// "nvidia.com/gpu, ...", for messages.
+std::string names_read_by_sdk();
 
 }  // namespace trainer::pipeline

@@ -30,12 +30,11 @@ std::string_view container_of_step(std::string_view step) {
 }
 
 kube::FieldErrors errors_of(const TrainJob& job, const Runtime& runtime,
-                            const pipeline::Plugins& plugins) {
+                            const PipelineOptions& options) {
   // What an unknown name would add to the template is no job and no container, so nothing else can
   // be said about it.
   kube::FieldErrors errors = pipeline::check_patches(job, runtime);
   if (!errors.empty()) return errors;
-  const PipelineOptions options(plugins);
   const pipeline::Draft draft = pipeline::prepare(job, runtime, options, pipeline::Journal());
   if (!draft.errors.empty()) return draft.errors;
   for (const pipeline::Plugin* plugin : pipeline::active_plugins(draft))
@@ -50,16 +49,16 @@ kube::FieldErrors errors_of(const TrainJob& job, const Runtime& runtime,
 }  // namespace
 
 kube::FieldErrors validate_trainjob(const TrainJob& job, const TrainJob* before,
-                                    const Runtime& runtime, const pipeline::Plugins& plugins) {
+                                    const Runtime& runtime, const PipelineOptions& options) {
   // Nothing that these rules read has changed: a runtime that was edited since must not block a
   // label, a suspension or a deletion.
   if (before != nullptr && pipeline_input(job) == pipeline_input(*before)) return {};
-  kube::FieldErrors errors = errors_of(job, runtime, plugins);
+  kube::FieldErrors errors = errors_of(job, runtime, options);
   if (before == nullptr || errors.empty()) return errors;
   // Errors that the stored job has already do not count: they come from an annotation (annotations
   // are not checked when only they change) or were accepted by an earlier version, and must not
   // prevent a scheduler from starting the job by its patch.
-  kube::erase_known(errors, errors_of(*before, runtime, plugins));
+  kube::erase_known(errors, errors_of(*before, runtime, options));
   return errors;
 }
 

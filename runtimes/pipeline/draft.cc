@@ -22,14 +22,22 @@ void ContainerEdit::note(std::string_view list, std::string_view key) {
   if (journal_.is_on()) journal_.note(fmt::format("{}.{}[{}]", path_, list, key), source_);
 }
 
+// Most edits replace nothing, so the name of the container is read only here.
+void ContainerEdit::keep(std::string_view list, const kube::Json& replaced, std::string_view key) {
+  if (!replaced.is_null())
+    replaced_.push_back(
+        {job_, std::string(container_.get_string("name")), list, std::string(key), source_});
+}
+
 void ContainerEdit::env(kube::Json variable) {
   note("env", variable.get_string("name"));
-  kube::upsert_env(container_, std::move(variable));
+  const kube::Json replaced = kube::upsert_env(container_, std::move(variable));
+  keep("env", replaced, replaced.get_string("name"));
 }
 
 void ContainerEdit::env(std::string_view name, std::string_view value) {
   note("env", name);
-  kube::upsert_env(container_, name, value);
+  keep("env", kube::upsert_env(container_, name, value), name);
 }
 
 void ContainerEdit::env_field(std::string_view name, std::string_view path) {
@@ -59,13 +67,15 @@ void ContainerEdit::env_from(kube::Json source) {
 
 void ContainerEdit::port(std::int32_t number) {
   note("ports", std::to_string(number));
-  kube::upsert_port(container_,
-                    kube::Json::object({{"containerPort", number}, {"protocol", "TCP"}}));
+  const kube::Json replaced = kube::upsert_port(
+      container_, kube::Json::object({{"containerPort", number}, {"protocol", "TCP"}}));
+  keep("ports", replaced, std::to_string(replaced.get_int("containerPort")));
 }
 
 void ContainerEdit::mount(kube::Json volume_mount) {
   note("volumeMounts", volume_mount.get_string("mountPath"));
-  kube::upsert_volume_mount(container_, std::move(volume_mount));
+  const kube::Json replaced = kube::upsert_volume_mount(container_, std::move(volume_mount));
+  keep("volumeMounts", replaced, replaced.get_string("mountPath"));
 }
 
 void ContainerEdit::set(std::string_view member, kube::Json value) {
@@ -76,6 +86,11 @@ void ContainerEdit::set(std::string_view member, kube::Json value) {
 void ContainerEdit::erase(std::string_view member) {
   if (journal_.is_on()) journal_.note(kube::join_field(path_, member), source_);
   container_.erase(member);
+}
+
+const Trainer& trainer_of(const TrainJob& job) {
+  static const Trainer kEmpty;
+  return job.spec.trainer ? *job.spec.trainer : kEmpty;
 }
 
 bool has_framework(const MlPolicy* policy) {
@@ -95,6 +110,24 @@ const PodGroupPolicy* Draft::pod_group_policy() const {
 bool Draft::is_launcher_a_node() const {
   const MlPolicy* policy = ml_policy();
   return policy != nullptr && policy->mpi && policy->mpi->runLauncherAsNode.value_or(false);
+}
+
+const kube::Json* Draft::stored_container(std::size_t index) const {
+  if (stored == nullptr) return nullptr;
+  for (const kube::Json& replicated : stored->get("spec").get_array("replicatedJobs"))
+    if (replicated.get_string("name") == pod_sets[index].name)
+      return kube::find_container(replicated.get_path({"template", "spec", "template"}), kNode);
+  return nullptr;
+}
+
+bool Draft::is_stored_without(std::size_t index, std::string_view variable) const {
+  if (job.spec.trainer) return false;
+  const kube::Json* container = stored_container(index);
+  return container != nullptr && kube::find_env(*container, variable) == nullptr;
+}
+
+bool Draft::is_trainer(std::size_t index) const {
+  return pod_sets[index].ancestor == kTrainerStep || unlabelled_launcher == index;
 }
 
 std::optional<std::size_t> Draft::find_job(std::string_view desired) const {
@@ -136,7 +169,8 @@ std::optional<ContainerEdit> Draft::edit(std::size_t index, std::string_view des
 
 ContainerEdit Draft::edit(std::size_t index, kube::Json& container, std::string_view source) {
   const auto name = container.get_string("name");
-  return {journal, container, container_path(*this, index, "containers", name), source};
+  return {journal, container, container_path(*this, index, "containers", name),
+          source,  index,     replaced};
 }
 
 std::optional<ContainerEdit> Draft::edit_any(std::size_t index, std::string_view desired,
@@ -145,14 +179,27 @@ std::optional<ContainerEdit> Draft::edit_any(std::size_t index, std::string_view
   kube::Json* found = kube::find_any_container(pod_template(index), desired);
   if (found == nullptr) return std::nullopt;
   return ContainerEdit(journal, *found, container_path(*this, index, "initContainers", desired),
-                       source);
+                       source, index, replaced);
 }
 
 void Draft::upsert_volume(std::size_t index, kube::Json volume, std::string_view source) {
   if (journal.is_on())
     journal.note(fmt::format("{}.spec.volumes[{}]", pod_path(index), volume.get_string("name")),
                  source);
-  kube::upsert_volume(pod_template(index), std::move(volume));
+  const kube::Json before = kube::upsert_volume(pod_template(index), std::move(volume));
+  if (!before.is_null())
+    replaced.push_back({index, "", "volumes", std::string(before.get_string("name")), source});
+}
+
+void Draft::set_metadata(std::size_t index, std::string_view map, std::string_view key,
+                         std::string_view value, std::string_view source) {
+  if (journal.is_on())
+    journal.note(kube::join_key(fmt::format("{}.metadata.{}", pod_path(index), map), key), source);
+  kube::Json& target = pod_template(index)["metadata"][map];
+  if (const kube::Json* before = target.find(key);
+      before != nullptr && *before != kube::Json(value))
+    replaced.push_back({index, "", map, std::string(key), source});
+  target.set(key, value);
 }
 
 void Draft::set_count(std::size_t index, std::int32_t count, std::string_view source) {

@@ -26,12 +26,28 @@ inline constexpr std::string_view kDatasetStep = "dataset-initializer";
 inline constexpr std::string_view kModelStep = "model-initializer";
 inline constexpr std::int32_t kTrainerPort = 29500;
 
+// An entry of a list that was replaced by one that says something else. Who had written it is found
+// out once all plugins have run, see overwrites.hh.
+struct Replaced {
+  std::size_t job = 0;      // index into replicatedJobs
+  std::string container;    // "": of the pod
+  std::string_view list;    // "env", "ports", "volumeMounts", "volumes", "labels", "annotations"
+  std::string key;          // by which the entry is found in it
+  std::string_view source;  // of the entry that took its place
+};
+
 // One container of a draft, for changes. Each change is noted in the journal with its source, such
-// as "plugin torch".
+// as "plugin torch", and in Draft::replaced where it takes the place of another entry.
 class ContainerEdit {
  public:
-  ContainerEdit(Journal journal, kube::Json& container, std::string path, std::string_view source)
-      : journal_(journal), container_(container), path_(std::move(path)), source_(source) {}
+  ContainerEdit(Journal journal, kube::Json& container, std::string path, std::string_view source,
+                std::size_t job, std::vector<Replaced>& replaced)
+      : journal_(journal),
+        container_(container),
+        path_(std::move(path)),
+        source_(source),
+        job_(job),
+        replaced_(replaced) {}
 
   const kube::Json& json() const { return container_; }
   void env(kube::Json variable);  // core/v1 EnvVar, by name
@@ -47,12 +63,19 @@ class ContainerEdit {
 
  private:
   void note(std::string_view list, std::string_view key);
+  void keep(std::string_view list, const kube::Json& replaced, std::string_view key);
 
   Journal journal_;
   kube::Json& container_;
   std::string path_;  // empty while the journal is off
   std::string_view source_;
+  std::size_t job_;
+  std::vector<Replaced>& replaced_;
 };
+
+// What the job says about its training. A job without spec.trainer says the same as one with an
+// empty spec.trainer, so plugins read it here and cannot tell the two apart.
+const Trainer& trainer_of(const TrainJob& job);
 
 // Whether the policy is one of a framework; an empty one, or nullptr, is not.
 bool has_framework(const MlPolicy* policy);
@@ -76,11 +99,15 @@ struct Draft {
   std::optional<std::vector<std::string>> args;
   std::string_view command_source = "spec.trainer.command";
   kube::FieldErrors errors;
-  kube::FieldErrors ignored;                    // see Built
+  kube::FieldErrors ignored;  // see Built
+  std::vector<Replaced> replaced;
   const MlPolicy* implied_ml_policy = nullptr;  // of a plugin, where the runtime's has no framework
-  // The JobSet as it exists, once the phases run; nullptr before its creation and in admission. No
+  // The JobSet as it exists; nullptr before its creation and in admission. No
   // update changes how many pods it has, and what they ask for.
   const kube::Json* stored = nullptr;
+  // The MPI launcher that runs the job's command without the trainer's label, because the workers
+  // alone carry it, whose command is sshd, or no job does.
+  std::optional<std::size_t> unlabelled_launcher;
 
   Draft(const TrainJob& j, const Runtime& r, const PipelineOptions& o, Journal log)
       : job(j), runtime(r), options(o), journal(log) {}
@@ -90,6 +117,14 @@ struct Draft {
   const PodGroupPolicy* pod_group_policy() const;
   // Whether a launcher takes part in the training (mpi.runLauncherAsNode).
   bool is_launcher_a_node() const;
+  // Whether container `node` of this job exists without the variable, which upstream's controllers
+  // and earlier versions left out where the job has no spec.trainer. No update changes the
+  // environment of a JobSet, so such a job stays as it was made.
+  bool is_stored_without(std::size_t index, std::string_view variable) const;
+  // Container `node` of this job in the stored JobSet, or nullptr.
+  const kube::Json* stored_container(std::size_t index) const;
+  // Whether the job runs the job's own command, image and variables in its container `node`.
+  bool is_trainer(std::size_t index) const;
 
   // Indices into replicatedJobs and pod_sets; the first that matches.
   std::optional<std::size_t> find_job(std::string_view name) const;
@@ -109,6 +144,9 @@ struct Draft {
   std::optional<ContainerEdit> edit_any(std::size_t index, std::string_view name,
                                         std::string_view source);
   void upsert_volume(std::size_t index, kube::Json volume, std::string_view source);
+  // `map`: labels or annotations of the pods.
+  void set_metadata(std::size_t index, std::string_view map, std::string_view key,
+                    std::string_view value, std::string_view source);
   void set_count(std::size_t index, std::int32_t count, std::string_view source);
 
   // The subdomain of the pods' DNS names: network.subdomain of the JobSet, else the job's name.

@@ -25,4 +25,7 @@ class Journal {
   std::vector<Explanation>* out_;
 };
 
+// Where the value at a path, or what is below it, comes from; "": from the runtime.
+std::string_view source_at(const std::vector<Explanation>& notes, std::string_view path);
+
 }  // namespace trainer::pipeline

@@ -11,11 +11,10 @@
 
 #include "api/api.hh"
 #include "kube/model/json_text.hh"
-#include "kube/model/name_index.hh"
-#include "kube/model/patch.hh"
 #include "runtimes/pipeline/leaves.hh"
 #include "runtimes/pipeline/pod_sets.hh"
 #include "runtimes/pipeline/shapes.hh"
+#include "runtimes/pipeline/unions.hh"
 
 namespace trainer::pipeline {
 
@@ -122,36 +121,6 @@ void add_of_runtime(Draft& draft, kube::FieldErrors errors) {
   }
 }
 
-// A volume has one source. Merged member by member, a patch that exchanges an emptyDir for a claim
-// would leave both, and no API server takes that; so the source of the template is dropped.
-void drop_replaced_sources(kube::Json& spec, const kube::Json& patch) {
-  std::optional<kube::NameIndex> jobs;  // few patches have volumes
-  for (const kube::Json& patched : patch.get_array("replicatedJobs")) {
-    const kube::Json* changes =
-        patched.find_path({"template", "spec", "template", "spec", "volumes"});
-    if (changes == nullptr || !changes->is_array()) continue;
-    if (!jobs) jobs.emplace(spec.get_array("replicatedJobs"));
-    const auto job = jobs->find(patched.get_string("name"));
-    kube::Json* volumes = !job
-                              ? nullptr
-                              : spec.find("replicatedJobs")
-                                    ->as_array()[*job]
-                                    .find_path({"template", "spec", "template", "spec", "volumes"});
-    if (volumes == nullptr || !volumes->is_array()) continue;
-    std::vector<std::pair<const kube::Json*, kube::Json*>> replaced;  // change, volume
-    for (const kube::NameIndex by_name(volumes->as_array());
-         const kube::Json& change : changes->as_array())
-      if (const auto at = by_name.find(change.get_string("name")); at && change.size() >= 2)
-        replaced.emplace_back(&change, &volumes->as_array()[*at]);
-    for (const auto& [change, volume] : replaced) {
-      kube::Json kept = kube::Json::object();
-      for (const auto& [member, value] : change->as_object())
-        if (kube::Json* present = volume->find(member)) kept.set(member, *present);
-      *volume = std::move(kept);
-    }
-  }
-}
-
 void restore_order(kube::Json& spec, const JobSetSpec& original) {
   kube::Json* jobs = spec.find("replicatedJobs");
   if (jobs == nullptr || !jobs->is_array()) return;
@@ -209,8 +178,7 @@ bool merge_template(Draft& draft) {
     for (const kube::Json& changes : steps) {
       if (changes.empty()) continue;
       if (!merged) merged = write(*template_->spec);
-      drop_replaced_sources(*merged, changes);
-      auto next = kube::strategic_merge(std::move(*merged), changes, jobset_merge_keys());
+      auto next = merge_runtime_patch(std::move(*merged), changes);
       if (!next) {
         draft.errors.push_back(kube::invalid(
             kube::join_index("spec.runtimePatches", i) + ".trainingRuntimeSpec.template.spec",

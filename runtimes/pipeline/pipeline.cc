@@ -7,6 +7,7 @@
 #include "api/api.hh"
 #include "runtimes/jobset/admission.hh"
 #include "runtimes/pipeline/failure_policy.hh"
+#include "runtimes/pipeline/overwrites.hh"
 #include "runtimes/pipeline/patches.hh"
 #include "runtimes/pipeline/plugin.hh"
 #include "runtimes/pipeline/pod_sets.hh"
@@ -32,6 +33,20 @@ kube::Json write_jobset(const Draft& draft) {
   return jobset;
 }
 
+// What cannot be built.
+kube::FieldErrors run_phases(Draft& draft) {
+  const std::vector<const Plugin*> plugins = active_plugins(draft);
+  for (const Plugin* plugin : plugins) plugin->enforce_ml_policy(draft);
+  for (const Plugin* plugin : plugins) plugin->enforce_pod_spec(draft);
+  finalize_pod_sets(draft);
+  if (kube::FieldErrors errors = check_sizes(draft); !errors.empty()) return errors;
+  for (const Plugin* plugin : plugins) plugin->enforce_pod_group_policy(draft);
+  for (const Plugin* plugin : plugins) plugin->add_dependents(draft);
+  const kube::FieldErrors too_long = check_names(draft);
+  draft.errors.insert(draft.errors.end(), too_long.begin(), too_long.end());
+  return std::move(draft.errors);
+}
+
 }  // namespace
 
 std::vector<const Plugin*> active_plugins(const Draft& draft) {
@@ -42,12 +57,11 @@ std::vector<const Plugin*> active_plugins(const Draft& draft) {
 }
 
 Draft prepare(const TrainJob& job, const Runtime& runtime, const PipelineOptions& options,
-              Journal journal) {
+              Journal journal, const kube::Json* stored) {
   Draft draft(job, runtime, options, journal);
-  if (job.spec.trainer) {
-    draft.command = job.spec.trainer->command;
-    draft.args = job.spec.trainer->args;
-  }
+  draft.stored = stored;
+  draft.command = trainer_of(job).command;
+  draft.args = trainer_of(job).args;
   merge_metadata(draft);
   if (!merge_template(draft) || !check_pods(draft)) return draft;
   normalize(draft);
@@ -59,6 +73,19 @@ Draft prepare(const TrainJob& job, const Runtime& runtime, const PipelineOptions
   if (!check_copies(draft)) return draft;
   merge_resources(draft);
   return draft;
+}
+
+std::vector<std::string> warn_about_plugins(const Runtime& runtime,
+                                            const PipelineOptions& options) {
+  constexpr std::size_t kFew = 16;  // a review is not to wait for more
+  if (replicated_jobs_of(runtime).size() > kFew) return {};
+  TrainJob job;  // that says nothing itself
+  job.metadata.name = "job";
+  job.metadata.ns = "default";
+  job.spec.runtimeRef.name = runtime.metadata.name;
+  Draft draft = prepare(job, runtime, options, Journal());
+  if (!draft.errors.empty() || !run_phases(draft).empty()) return {};
+  return warn_about_overwrites_of_runtime(draft);
 }
 
 }  // namespace pipeline
@@ -90,25 +117,15 @@ tl::expected<Built, kube::FieldErrors> build(const TrainJob& job, const Runtime&
   // An unknown name in a patch would become a job or a container of its own.
   if (kube::FieldErrors errors = check_patches(job, runtime); !errors.empty())
     return tl::unexpected(std::move(errors));
-  Draft draft = prepare(job, runtime, options, Journal(explanations));
+  Draft draft = prepare(job, runtime, options, Journal(explanations), stored);
   if (!draft.errors.empty()) return tl::unexpected(std::move(draft.errors));
-  draft.stored = stored;
 
   Built built;
   built.warnings = warnings_of(draft);
-
-  const std::vector<const Plugin*> plugins = active_plugins(draft);
-  for (const Plugin* plugin : plugins) plugin->enforce_ml_policy(draft);
-  for (const Plugin* plugin : plugins) plugin->enforce_pod_spec(draft);
-  finalize_pod_sets(draft);
-  if (kube::FieldErrors errors = check_sizes(draft); !errors.empty())
+  if (kube::FieldErrors errors = run_phases(draft); !errors.empty())
     return tl::unexpected(std::move(errors));
-  for (const Plugin* plugin : plugins) plugin->enforce_pod_group_policy(draft);
-  for (const Plugin* plugin : plugins) plugin->add_dependents(draft);
-
-  const kube::FieldErrors too_long = check_names(draft);
-  draft.errors.insert(draft.errors.end(), too_long.begin(), too_long.end());
-  if (!draft.errors.empty()) return tl::unexpected(std::move(draft.errors));
+  for (std::string& warning : warn_about_overwrites(draft))
+    built.warnings.push_back(std::move(warning));
 
   merge_failure_policy(draft);
   draft.spec.suspend = job.spec.suspend;

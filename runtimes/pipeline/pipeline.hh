@@ -13,6 +13,7 @@
 #include "kube/model/field_error.hh"
 #include "kube/model/json.hh"
 #include "kube/model/pod_template.hh"
+#include "runtimes/pipeline/accelerators.hh"
 
 namespace trainer {
 
@@ -34,6 +35,7 @@ struct PipelineOptions {
   std::string status_server_url;  // "https://SERVICE.NAMESPACE.svc:10443", without path
   std::string status_server_ca;   // PEM
   std::string cluster_domain = "cluster.local";
+  pipeline::DeviceRules devices;  // of the admin
 };
 
 // One replicated job as gangs, Kueue and the SDK see it.
@@ -98,9 +100,9 @@ std::string_view ancestor_of(const ReplicatedJob& job);
 // The rules for TrainJobs that need job and runtime only (Kubeflow Trainer,
 // pkg/runtime/framework/plugins). `before` is null on create.
 kube::FieldErrors validate_trainjob(const TrainJob& job, const TrainJob* before,
-                                    const Runtime& runtime, const pipeline::Plugins& plugins);
+                                    const Runtime& runtime, const PipelineOptions& options);
 // The rules for runtimes (Kubeflow Trainer, pkg/webhooks).
 kube::FieldErrors validate_runtime(const Runtime& runtime);
-std::vector<std::string> warn_runtime(const Runtime& runtime, const pipeline::Plugins& plugins);
+std::vector<std::string> warn_runtime(const Runtime& runtime, const PipelineOptions& options);
 
 }  // namespace trainer

@@ -54,8 +54,12 @@ class Plugin {
 std::vector<const Plugin*> active_plugins(const Draft& draft);
 
 // Phases 1 to 3: patches merged into the template, pods counted, resources merged. Problems are in
-// `errors`.
+// `errors`. `stored` is the draft's.
 Draft prepare(const TrainJob& job, const Runtime& runtime, const PipelineOptions& options,
-              Journal journal);
+              Journal journal, const kube::Json* stored = nullptr);
+
+// What plugins set in the place of what the runtime says, in every job of it. Runtimes of very many
+// jobs are passed over.
+std::vector<std::string> warn_about_plugins(const Runtime& runtime, const PipelineOptions& options);
 
 }  // namespace trainer::pipeline

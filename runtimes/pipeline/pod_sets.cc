@@ -52,6 +52,41 @@ std::size_t count_resources(const kube::Json& container) {
   return resources.get_object("limits").size() + resources.get_object("requests").size();
 }
 
+// A JobSet of an earlier version, or of upstream, whose launcher has nothing of the job's. No
+// update changes a container of a JobSet, so it keeps what it has.
+bool is_stored_without_trainer(const Draft& draft, std::size_t launcher) {
+  const kube::Json* stored = draft.stored_container(launcher);
+  const kube::Json* patched = draft.container(launcher, kNode);
+  if (stored == nullptr || patched == nullptr) return false;
+  for (const char* member : {"image", "command", "args", "resources"})
+    if (stored->get(member) != patched->get(member)) return false;
+  const auto& env = trainer_of(draft.job).env;
+  return env.empty() || std::ranges::any_of(env, [stored](const kube::Json& variable) {
+           return kube::find_env(*stored, variable.get_string("name")) == nullptr;
+         });
+}
+
+std::optional<std::size_t> find_unlabelled_launcher(const Draft& draft) {
+  const MlPolicy* policy = draft.ml_policy();
+  if (policy == nullptr || !policy->mpi) return std::nullopt;
+  const auto launcher = draft.find_job(kLauncher);
+  if (!launcher || !draft.pod_sets[*launcher].ancestor.empty()) return std::nullopt;
+  const bool is_label_elsewhere = std::ranges::any_of(draft.pod_sets, [](const PodSet& set) {
+    return set.ancestor == kTrainerStep && set.name != kNode;
+  });
+  if (is_label_elsewhere || is_stored_without_trainer(draft, *launcher)) return std::nullopt;
+  return launcher;
+}
+
+// Whether resourcesPerNode is for the job: a launcher that is no node needs what its runtime says,
+// unless no other job takes the resources.
+bool takes_resources(const Draft& draft, std::size_t index) {
+  const PodSet& set = draft.pod_sets[index];
+  if (set.ancestor == kTrainerStep) return true;
+  if (draft.is_launcher_a_node()) return set.name == kNode || draft.is_trainer(index);
+  return draft.is_trainer(index) && !draft.find_ancestor(kTrainerStep);
+}
+
 bool is_without_index(const Draft& draft, std::size_t index) {
   return draft.spec.replicatedJobs[index].template_.get("spec").get_string("completionMode") ==
          "NonIndexed";
@@ -106,6 +141,7 @@ void count_pods(Draft& draft) {
       draft.set_count(draft.pod_sets.size() - 1, draft.pod_sets.back().count,
                       "runtime mlPolicy.numNodes");
   }
+  draft.unlabelled_launcher = find_unlabelled_launcher(draft);
 }
 
 bool check_copies(Draft& draft) {
@@ -126,13 +162,11 @@ bool check_copies(Draft& draft) {
 }
 
 void merge_resources(Draft& draft) {
-  const auto& trainer = draft.job.spec.trainer;
-  if (!trainer || !trainer->resourcesPerNode || draft.ml_policy() == nullptr) return;
-  const kube::Json& desired = *trainer->resourcesPerNode;
+  const auto& own = trainer_of(draft.job).resourcesPerNode;
+  if (!own || draft.ml_policy() == nullptr) return;
+  const kube::Json& desired = *own;
   for (std::size_t i = 0; i < draft.pod_sets.size(); ++i) {
-    const PodSet& set = draft.pod_sets[i];
-    if (set.ancestor != kTrainerStep && !(draft.is_launcher_a_node() && set.name == kNode))
-      continue;
+    if (!takes_resources(draft, i)) continue;
     kube::Json* container = kube::find_container(draft.pod_template(i), kNode);
     if (container == nullptr) continue;
     kube::Json& resources = (*container)["resources"];
@@ -146,9 +180,9 @@ void merge_resources(Draft& draft) {
 }
 
 void apply_num_nodes(Draft& draft, std::string_view source) {
-  const auto& trainer = draft.job.spec.trainer;
+  const auto& nodes = trainer_of(draft.job).numNodes;
   const auto index = draft.find_ancestor(kTrainerStep);
-  if (trainer && trainer->numNodes && index) draft.set_count(*index, *trainer->numNodes, source);
+  if (nodes && index) draft.set_count(*index, *nodes, source);
 }
 
 void finalize_pod_sets(Draft& draft) {
@@ -168,15 +202,14 @@ void finalize_pod_sets(Draft& draft) {
 }
 
 kube::FieldError too_many_pods(const Draft& draft, const PodSet& set, std::string detail) {
-  const auto& trainer = draft.job.spec.trainer;
+  const auto& nodes = trainer_of(draft.job).numNodes;
   const MlPolicy* policy = draft.ml_policy();
   const bool is_counted =
       set.ancestor == kTrainerStep || (policy != nullptr && policy->mpi && set.name == kNode);
-  const bool is_jobs = is_counted && trainer && trainer->numNodes;
-  return kube::invalid(
-      is_jobs ? "spec.trainer.numNodes" : "spec.runtimeRef.name",
-      is_jobs ? kube::Json(*trainer->numNodes) : kube::Json(draft.job.spec.runtimeRef.name),
-      std::move(detail));
+  const bool is_jobs = is_counted && nodes;
+  return kube::invalid(is_jobs ? "spec.trainer.numNodes" : "spec.runtimeRef.name",
+                       is_jobs ? kube::Json(*nodes) : kube::Json(draft.job.spec.runtimeRef.name),
+                       std::move(detail));
 }
 
 kube::FieldErrors check_sizes(const Draft& draft) {

@@ -6,8 +6,7 @@ namespace trainer::pipeline {
 
 void refuse_reserved_env(const TrainJob& job, const std::vector<std::string_view>& reserved,
                          std::string_view alternative, kube::FieldErrors& errors) {
-  if (!job.spec.trainer) return;
-  const auto& env = job.spec.trainer->env;
+  const auto& env = trainer_of(job).env;
   for (std::size_t i = 0; i < env.size(); ++i) {
     const std::string_view name = env[i].get_string("name");
     if (std::find(reserved.begin(), reserved.end(), name) == reserved.end()) continue;

@@ -56,10 +56,10 @@ void warn_about_sdk(const Runtime& runtime, std::vector<std::string>& out) {
                     "with a container {} that has an image",
                     kAncestorLabel, pipeline::kTrainerStep, pipeline::kNode));
   else if (!pipeline::is_readable_by_sdk(*container))
-    out.push_back(
+    out.push_back(fmt::format(
         "spec.template.spec.replicatedJobs: the limits of container node name neither cpu nor a "
-        "device that the Python SDK knows (nvidia.com/gpu, nvidia.com/mig-*, google.com/tpu, "
-        "huawei.com/Ascend910), so it fails to list any runtime; add a cpu limit");
+        "device that the Python SDK knows ({}), so it fails to list any runtime; add a cpu limit",
+        pipeline::names_read_by_sdk()));
 }
 
 // Jobs of the runtime cannot start, or restart otherwise than it says.
@@ -77,7 +77,7 @@ void warn_about_failure_policies(const Runtime& runtime, std::vector<std::string
 
 }  // namespace
 
-std::vector<std::string> warn_runtime(const Runtime& runtime, const pipeline::Plugins& plugins) {
+std::vector<std::string> warn_runtime(const Runtime& runtime, const PipelineOptions& options) {
   std::vector<std::string> out;
   if (pipeline::is_deprecated(runtime))
     out.push_back(fmt::format("ClusterTrainingRuntime \"{}\" {}", runtime.metadata.name,
@@ -89,7 +89,9 @@ std::vector<std::string> warn_runtime(const Runtime& runtime, const pipeline::Pl
     out.push_back(
         "spec.podGroupPolicy: coscheduling and volcano are both set, so each pod belongs to two "
         "gangs; keep one");
-  for (const auto& plugin : plugins) plugin->warn_runtime(runtime, out);
+  for (const auto& plugin : *options.plugins) plugin->warn_runtime(runtime, out);
+  for (std::string& warning : pipeline::warn_about_plugins(runtime, options))
+    out.push_back(std::move(warning));
   return out;
 }
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <set>
 #include <utility>
@@ -37,10 +36,10 @@ std::set<std::string, std::less<>> claims_for_one_node(const Draft& draft) {
 
 // How many pods the job will have, as far as can be said before the plugins have counted.
 std::int32_t expected_pods(const Draft& draft, std::size_t index) {
-  const auto& trainer = draft.job.spec.trainer;
+  const auto& nodes = trainer_of(draft.job).numNodes;
   const PodSet& set = draft.pod_sets[index];
   const bool is_counted = set.ancestor == kTrainerStep || set.name == kNode;
-  return is_counted && trainer && trainer->numNodes ? *trainer->numNodes : set.count;
+  return is_counted && nodes ? *nodes : set.count;
 }
 
 void warn_about_claims(const Draft& draft, std::size_t index,
@@ -69,23 +68,22 @@ void warn_about_host_network(const Draft& draft, std::size_t index, std::vector<
 
 // What a job asks of its trainer without an effect.
 void warn_about_trainer(const Draft& draft, std::vector<std::string>& out) {
-  const auto& trainer = draft.job.spec.trainer;
-  if (!trainer) return;
+  const Trainer& trainer = trainer_of(draft.job);
   const MlPolicy* policy = draft.ml_policy();
   const bool has_nodes = policy != nullptr && policy->mpi && draft.find_job(kNode);
-  if (!draft.find_ancestor(kTrainerStep) && !has_nodes &&
+  if (!draft.find_ancestor(kTrainerStep) && !has_nodes && !draft.unlabelled_launcher &&
       !write(draft.job.spec).get("trainer").empty())
     out.push_back(fmt::format(
         "spec.trainer: has no effect, because no job of runtime \"{}\" has the label "
         "{}: {}; add it to the template of the job that trains, whose container is called {}",
         draft.runtime.metadata.name, kAncestorLabel, kTrainerStep, kNode));
-  if (trainer->numNodes == std::optional<std::int32_t>(0))
+  if (trainer.numNodes == std::optional<std::int32_t>(0))
     out.push_back(
         "spec.trainer.numNodes: with 0 nodes the job completes at once, and nothing has trained; "
         "write 1 or more");
   // Flux takes apart a command of one string itself.
-  if (!trainer->command || trainer->command->empty() || (policy != nullptr && policy->flux)) return;
-  if (const auto problem = kube::several_words_in_one(trainer->command->front()))
+  if (!trainer.command || trainer.command->empty() || (policy != nullptr && policy->flux)) return;
+  if (const auto problem = kube::several_words_in_one(trainer.command->front()))
     out.push_back("spec.trainer.command[0]: " + *problem);
 }
 
@@ -144,25 +142,41 @@ void warn_about_patches(const Draft& draft, std::vector<std::string>& out) {
   }
 }
 
+// The job's env is written as upstream converts it, which drops a value beside a source.
+void warn_about_values(const std::vector<kube::Json>& env, std::string_view path,
+                       std::vector<std::string>& out) {
+  for (std::size_t i = 0; i < env.size(); ++i)
+    if (env[i].get("valueFrom").is_object() && !env[i].get_string("value").empty())
+      out.push_back(fmt::format("{}.value: has no effect beside valueFrom: leave one of them out",
+                                kube::join_index(path, i)));
+}
+
+void warn_about_env(const Draft& draft, std::vector<std::string>& out) {
+  warn_about_values(trainer_of(draft.job).env, "spec.trainer.env", out);
+  const auto& initializer = draft.job.spec.initializer;
+  if (initializer && initializer->dataset)
+    warn_about_values(initializer->dataset->env, "spec.initializer.dataset.env", out);
+  if (initializer && initializer->model)
+    warn_about_values(initializer->model->env, "spec.initializer.model.env", out);
+}
+
 void warn_about_resources(const Draft& draft, std::vector<std::string>& out) {
-  const auto& trainer = draft.job.spec.trainer;
-  if (trainer && trainer->resourcesPerNode && draft.ml_policy() == nullptr)
+  if (trainer_of(draft.job).resourcesPerNode && draft.ml_policy() == nullptr)
     out.push_back(
         fmt::format("spec.trainer.resourcesPerNode: has no effect, because runtime \"{}\" has no "
                     "mlPolicy; an empty one (mlPolicy: {{}}) is enough",
                     draft.runtime.metadata.name));
   if (!is_readable_by_sdk(draft.trainer_container()))
-    out.push_back(
+    out.push_back(fmt::format(
         "spec.trainer.resourcesPerNode.limits: the Python SDK cannot read jobs whose limits name "
-        "neither cpu nor a device it knows (nvidia.com/gpu, nvidia.com/mig-*, google.com/tpu, "
-        "huawei.com/Ascend910); add a cpu limit");
+        "neither cpu nor a device it knows ({}); add a cpu limit",
+        names_read_by_sdk()));
 }
 
 }  // namespace
 
 void warn_about_one_process(const Draft& draft, std::vector<std::string>& warnings) {
-  const auto& trainer = draft.job.spec.trainer;
-  if (trainer && trainer->numProcPerNode.value_or(1) > 1 && draft.find_ancestor(kTrainerStep))
+  if (trainer_of(draft.job).numProcPerNode.value_or(1) > 1 && draft.find_ancestor(kTrainerStep))
     warnings.push_back(
         fmt::format("spec.trainer.numProcPerNode: has no effect, because runtime \"{}\" starts one "
                     "process a node; leave it out, or start the processes in the command",
@@ -170,15 +184,11 @@ void warn_about_one_process(const Draft& draft, std::vector<std::string>& warnin
 }
 
 bool is_readable_by_sdk(const kube::Json& container) {
-  static constexpr std::array<std::string_view, 4> kKnown = {"nvidia.com/gpu", "google.com/tpu",
-                                                             "huawei.com/Ascend910", "cpu"};
   const kube::Json* limits = container.find_path({"resources", "limits"});
   if (limits == nullptr || !limits->is_object() || limits->empty()) return true;
   return std::any_of(
-      limits->as_object().begin(), limits->as_object().end(), [](const auto& member) {
-        return std::find(kKnown.begin(), kKnown.end(), member.first) != kKnown.end() ||
-               member.first.starts_with("nvidia.com/mig-");
-      });
+      limits->as_object().begin(), limits->as_object().end(),
+      [](const auto& member) { return member.first == "cpu" || is_read_by_sdk(member.first); });
 }
 
 bool is_for_one_node(const kube::Json& claim) {
@@ -213,6 +223,7 @@ std::vector<std::string> warnings_of(const Draft& draft) {
         fmt::format("spec.runtimeRef: runtime \"{}\" has {} jobs, and Kueue admits {} at most",
                     runtime, draft.pod_sets.size(), kKueuePodSets));
   warn_about_trainer(draft, out);
+  warn_about_env(draft, out);
   warn_about_resources(draft, out);
   const auto claims = claims_for_one_node(draft);
   for (std::size_t i = 0; i < draft.pod_sets.size(); ++i) {

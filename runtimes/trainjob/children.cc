@@ -8,6 +8,7 @@
 #include "api/api.hh"
 #include "kube/model/name_index.hh"
 #include "runtimes/jobset/admission.hh"
+#include "runtimes/pipeline/exec_sizes.hh"
 #include "runtimes/trainjob/dependents.hh"
 #include "runtimes/trainjob/difference.hh"
 #include "runtimes/trainjob/legacy.hh"
@@ -181,8 +182,7 @@ class ChildrenPlanner {
     // The webhook's rules hold without a webhook, too. A JobSet that exists was admitted
     // once.
     if (!observed_.jobset) {
-      if (const auto errors = validate_trainjob(job, nullptr, runtime, *options_.plugins);
-          !errors.empty()) {
+      if (const auto errors = validate_trainjob(job, nullptr, runtime, options_); !errors.empty()) {
         state_.blocked = refused(errors);
         return;
       }
@@ -192,7 +192,7 @@ class ChildrenPlanner {
       state_.blocked = refused(built.error());
       return;
     }
-    if (const auto errors = jobset_errors(built->jobset); !errors.empty()) {
+    if (const auto errors = new_jobset_errors(*built, runtime); !errors.empty()) {
       state_.blocked = refused(errors);
       return;
     }
@@ -237,11 +237,18 @@ class ChildrenPlanner {
     return std::nullopt;
   }
 
+  // Of a JobSet that does not exist yet.
+  kube::FieldErrors new_jobset_errors(const Built& built, const Runtime& runtime) const {
+    if (observed_.jobset) return {};
+    kube::FieldErrors errors = pipeline::check_exec_sizes(built, observed_.job, runtime, options_);
+    return errors.empty() ? jobset_errors(built.jobset) : errors;
+  }
+
   // No webhook checks the JobSets that this controller writes, so the rules of their creation are
   // checked here.
   // Where another JobSet controller owns them, its webhook does.
   kube::FieldErrors jobset_errors(const Json& built) const {
-    if (observed_.jobset || !observed_.is_jobset_controller_active) return {};
+    if (!observed_.is_jobset_controller_active) return {};
     const auto read = read_jobset(built);
     if (!read) return read.error();
     return jobset::validate_create(*read, observed_.gates,

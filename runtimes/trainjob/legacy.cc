@@ -13,8 +13,8 @@
 #include "api/describe/schema_builder.hh"
 #include "api/schema/structural_schema.hh"
 #include "kube/model/json_text.hh"
-#include "kube/model/patch.hh"
 #include "kube/model/quantity.hh"
+#include "runtimes/pipeline/unions.hh"
 
 namespace trainer {
 namespace {
@@ -142,8 +142,8 @@ void convert_overrides(Json& spec, Json& patch, Conversion& conversion) {
       const std::string path = kube::join_index(kube::join_field("spec", field), i++);
       warn_about_unknown(field, entry, path, conversion);
       const Json jobs = replicated_jobs_of(field, entry, path, bytes, conversion);
-      auto next = kube::strategic_merge(std::move(merged), Json::object({{"replicatedJobs", jobs}}),
-                                        jobset_merge_keys());
+      auto next = pipeline::merge_runtime_patch(std::move(merged),
+                                                Json::object({{"replicatedJobs", jobs}}));
       if (next) {
         merged = std::move(*next);
       } else {

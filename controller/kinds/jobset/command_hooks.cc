@@ -6,6 +6,7 @@
 #include "api/api.hh"
 #include "runtimes/jobset/admission.hh"
 #include "runtimes/jobset/plan.hh"
+#include "runtimes/lifecycle/reasons.hh"
 #include "runtimes/views/labels.hh"
 
 namespace trainer {
@@ -29,7 +30,7 @@ tl::expected<Rendered, FieldErrors> render_jobset(const Json& object, const Rend
   rendered.objects.push_back({object, {}});
   rendered.errors = jobset::child_errors(*jobset);
   if (!inputs.has_jobs || !rendered.errors.empty()) return rendered;
-  FieldErrors errors = add_jobs(object, inputs.gates, {}, rendered);
+  FieldErrors errors = add_jobs(object, inputs.configuration.featureGates, {}, rendered);
   if (!errors.empty()) return tl::unexpected(std::move(errors));
   return rendered;
 }
@@ -50,6 +51,12 @@ tl::expected<ObjectState, FieldErrors> read_state(const Json& object, std::strin
   if (state.phase.empty() && !jobset->status.replicatedJobsStatus.empty()) state.phase = "Active";
   state.is_failed = state.phase == "Failed";
   state.is_finished = state.is_failed || state.phase == "Completed";
+  const auto* refusal = kube::find_condition(jobset->status.conditions, kReplicaFailure);
+  if (refusal && refusal->is_true() && !state.is_finished) {
+    state.reason = refusal->reason;
+    state.message = refusal->message;
+    state.next_step = advice_for(refusal->reason, refusal->message);
+  }
   return state;
 }
 
@@ -88,7 +95,7 @@ void add_jobset_hooks(KindRegistration& registration) {
   };
   // Offline, claims count as existing.
   hook.validate = [](const AdmissionRequest& request, const RenderInputs& inputs) {
-    return validate_jobset(request, {}, jobset_gates(inputs.gates));
+    return validate_jobset(request, {}, jobset_gates(inputs.configuration.featureGates));
   };
   hook.render = render_jobset;
   registration.render = {std::move(hook)};

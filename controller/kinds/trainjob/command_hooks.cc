@@ -6,6 +6,7 @@
 
 #include "api/api.hh"
 #include "controller/kinds/jobset/command_hooks.hh"
+#include "controller/kinds/trainjob/pipeline_settings.hh"
 #include "runtimes/builtin/builtin_runtimes.hh"
 #include "runtimes/jobset/admission.hh"
 #include "runtimes/plugins/registry.hh"
@@ -42,8 +43,7 @@ tl::expected<Rendered, FieldErrors> render_trainjob(const Json& object,
   const auto runtime = read_runtime(stored ? *stored : Json());
   if (!runtime) return tl::unexpected(runtime.error());
 
-  PipelineOptions options{production_plugins()};
-  options.is_progress_enabled = inputs.gates.TrainJobStatus;
+  PipelineOptions options = pipeline_settings(inputs.configuration);
   // Offline, the certificate is unknown; the Service's name is the installation's default.
   options.status_server_url =
       "https://kubeflow-trainer-controller-manager.kubeflow-system.svc:10443";
@@ -62,7 +62,8 @@ tl::expected<Rendered, FieldErrors> render_trainjob(const Json& object,
   for (DependentObject& dependent : built->dependents)
     rendered.objects.push_back({std::move(dependent.object), {}});
   if (!inputs.has_jobs || !rendered.errors.empty()) return rendered;
-  FieldErrors errors = add_jobs(built->jobset, inputs.gates, production_job_decorators(), rendered);
+  FieldErrors errors = add_jobs(built->jobset, inputs.configuration.featureGates,
+                                production_job_decorators(), rendered);
   if (!errors.empty()) return tl::unexpected(std::move(errors));
   return rendered;
 }
@@ -160,8 +161,8 @@ void add_trainjob_hooks(KindRegistration& registration) {
   runtime.mutate = [](const AdmissionRequest& request, const RenderInputs&) {
     return mutate_runtime(request);
   };
-  runtime.validate = [](const AdmissionRequest& request, const RenderInputs&) {
-    return validate_runtime(request, production_plugins());
+  runtime.validate = [](const AdmissionRequest& request, const RenderInputs& inputs) {
+    return validate_runtime(request, pipeline_settings(inputs.configuration));
   };
   runtime.resource = kTrainingRuntimes;
   RenderHook cluster_runtime = runtime;
@@ -173,8 +174,8 @@ void add_trainjob_hooks(KindRegistration& registration) {
     return mutate_trainjob(request, inputs.now);
   };
   job.validate = [](const AdmissionRequest& request, const RenderInputs& inputs) {
-    return validate_trainjob(request, lookups(inputs), production_plugins(),
-                             jobset_gates(inputs.gates));
+    return validate_trainjob(request, lookups(inputs), pipeline_settings(inputs.configuration),
+                             jobset_gates(inputs.configuration.featureGates));
   };
   job.render = render_trainjob;
   registration.render = {std::move(runtime), std::move(cluster_runtime), std::move(job)};

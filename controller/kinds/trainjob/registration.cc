@@ -5,10 +5,10 @@
 
 #include "controller/kinds/common/collections.hh"
 #include "controller/kinds/trainjob/command_hooks.hh"
+#include "controller/kinds/trainjob/pipeline_settings.hh"
 #include "controller/kinds/trainjob/trainjob_controller.hh"
 #include "controller/kinds/trainjob/webhooks.hh"
 #include "controller/status/status_handler.hh"
-#include "runtimes/plugins/registry.hh"
 
 namespace trainer {
 namespace {
@@ -134,12 +134,8 @@ ServerRegistration status_server(const Configuration& configuration) {
 KindRegistration trainjob_registration(const KindOptions& options,
                                        std::shared_ptr<JobSetState> shared) {
   const Configuration& configuration = options.configuration;
-  TrainJobController::Settings settings(production_plugins());
+  TrainJobController::Settings settings(pipeline_settings(configuration));
   settings.gates = jobset_gates(configuration.featureGates);
-  settings.pipeline.cluster_domain = configuration.clusterDomain;
-  settings.pipeline.is_progress_enabled =
-      configuration.featureGates.TrainJobStatus || configuration.statusServer.enabled;
-  settings.pipeline.is_progress_opt_in = !configuration.featureGates.TrainJobStatus;
   settings.server = options.server;
   settings.removes_legacy_finalizers = configuration.removeLegacyFinalizers;
   settings.marks_finished = configuration.marksFinishedJobs;
@@ -159,7 +155,7 @@ KindRegistration trainjob_registration(const KindOptions& options,
   made.controller.rules = rules();
   made.crds = {trainjob_kind(), training_runtime_kind(), cluster_training_runtime_kind(),
                optimization_job_kind()};
-  made.admission = trainjob_admission(settings.gates);
+  made.admission = trainjob_admission(settings.pipeline, settings.gates);
   if (settings.pipeline.is_progress_enabled) made.servers.push_back(status_server(configuration));
   add_trainjob_hooks(made);
   made.controller.make = [shared = std::move(shared),

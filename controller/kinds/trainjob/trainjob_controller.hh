@@ -26,7 +26,7 @@ namespace trainer {
 class TrainJobController final : public kube::Controller {
  public:
   struct Settings {
-    explicit Settings(const pipeline::Plugins& plugins) : pipeline(plugins) {}
+    explicit Settings(PipelineOptions options) : pipeline(std::move(options)) {}
     PipelineOptions pipeline;  // without the status server
     std::shared_ptr<ServerIdentity> server;
     unsigned short status_port = 0;

@@ -1,5 +1,6 @@
 #include "controller/kinds/trainjob/webhooks.hh"
 
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -8,7 +9,6 @@
 #include "kube/model/digest.hh"
 #include "kube/model/resources.hh"
 #include "runtimes/admission/trainjob_review.hh"
-#include "runtimes/plugins/registry.hh"
 #include "runtimes/trainjob/snapshot.hh"
 
 namespace trainer {
@@ -87,8 +87,10 @@ Task<Result<void>> read_state_of_job(AdmissionReader& reader, const AdmissionReq
   co_return Result<void>();
 }
 
+using Options = std::shared_ptr<const PipelineOptions>;
+
 Task<Result<AdmissionAnswer>> validate(AdmissionRequest request, AdmissionReader& reader,
-                                       jobset::Gates gates) {
+                                       Options options, jobset::Gates gates) {
   auto facts = co_await read_facts(reader, request);
   if (!facts) co_return tl::unexpected(facts.error());
   if (request.operation == "UPDATE") {
@@ -96,22 +98,24 @@ Task<Result<AdmissionAnswer>> validate(AdmissionRequest request, AdmissionReader
     if (!read) co_return tl::unexpected(read.error());
   }
   const AdmissionLookups lookups = facts->lookups();
-  TrainJobReview review(request, lookups, production_plugins(), gates);
+  TrainJobReview review(request, lookups, *options, gates);
   while (review.step()) co_await kube::yield();
   co_return review.answer();
-}
-
-AdmissionAnswer validate_any_runtime(const AdmissionRequest& request) {
-  return validate_runtime(request, production_plugins());
 }
 
 Task<Result<AdmissionAnswer>> answered(AdmissionAnswer answer) {
   co_return answer;
 }
 
-// A handler for a rule that reads nothing.
-WebhookHandler::Handle pure(AdmissionAnswer (*rule)(const AdmissionRequest& request)) {
-  return [rule](AdmissionRequest request, AdmissionReader&) { return answered(rule(request)); };
+// Handlers for rules that read nothing.
+WebhookHandler::Handle mutating_runtimes() {
+  return
+      [](AdmissionRequest request, AdmissionReader&) { return answered(mutate_runtime(request)); };
+}
+WebhookHandler::Handle validating_runtimes(Options options) {
+  return [options = std::move(options)](AdmissionRequest request, AdmissionReader&) {
+    return answered(validate_runtime(request, *options));
+  };
 }
 
 Webhook webhook(bool is_mutating, std::string name, std::string path,
@@ -128,7 +132,9 @@ Webhook webhook(bool is_mutating, std::string name, std::string path,
 
 }  // namespace
 
-AdmissionRegistration trainjob_admission(const jobset::Gates& gates) {
+AdmissionRegistration trainjob_admission(const PipelineOptions& options,
+                                         const jobset::Gates& gates) {
+  const auto shared = std::make_shared<const PipelineOptions>(options);
   AdmissionRegistration made;
   made.webhooks = {
       webhook(true, "defaulter.trainjob.trainer.kubeflow.org", kMutateJob, kTrainJobs),
@@ -150,13 +156,13 @@ AdmissionRegistration trainjob_admission(const jobset::Gates& gates) {
          return answered(mutate_trainjob(request, reader.client().clock().now()));
        },
        {}},
-      {kMutateRuntime, pure(mutate_runtime), {}},
-      {kMutateClusterRuntime, pure(mutate_runtime), {}},
-      {kValidateRuntime, pure(validate_any_runtime), {}},
-      {kValidateClusterRuntime, pure(validate_any_runtime), {}},
+      {kMutateRuntime, mutating_runtimes(), {}},
+      {kMutateClusterRuntime, mutating_runtimes(), {}},
+      {kValidateRuntime, validating_runtimes(shared), {}},
+      {kValidateClusterRuntime, validating_runtimes(shared), {}},
       {kValidateJob,
-       [gates](AdmissionRequest request, AdmissionReader& reader) {
-         return validate(std::move(request), reader, gates);
+       [shared, gates](AdmissionRequest request, AdmissionReader& reader) {
+         return validate(std::move(request), reader, shared, gates);
        },
        {}},
   };

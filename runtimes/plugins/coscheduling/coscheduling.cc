@@ -27,15 +27,9 @@ bool Coscheduling::is_active(const Draft& draft) const {
 
 void Coscheduling::enforce_pod_group_policy(Draft& draft) const {
   const std::vector<bool> members = gang_members(draft);
-  for (std::size_t i = 0; i < members.size(); ++i) {
-    if (!members[i]) continue;
-    kube::add_labels(draft.pod_template(i),
-                     {{std::string(gang::kCoschedulingLabel), draft.name()}});
-    if (draft.journal.is_on())
-      draft.journal.note(
-          kube::join_key(draft.pod_path(i) + ".metadata.labels", gang::kCoschedulingLabel),
-          source());
-  }
+  for (std::size_t i = 0; i < members.size(); ++i)
+    if (members[i])
+      draft.set_metadata(i, "labels", gang::kCoschedulingLabel, draft.name(), source());
 }
 
 void Coscheduling::add_dependents(Draft& draft) const {

@@ -154,7 +154,6 @@ void add_mounts(const Draft& draft, ContainerEdit& container) {
 flux::Instance instance_of(const Draft& draft, std::size_t index, const FluxPolicy& policy) {
   const Json* found = draft.container(index, kNode);
   const Json& container = found == nullptr ? Json::null() : *found;
-  const auto& trainer = draft.job.spec.trainer;
   const std::string prefix = fmt::format("{}-{}-0-", draft.name(), draft.pod_sets[index].name);
   flux::Instance instance;
   instance.nodes = draft.pod_sets[index].count;
@@ -164,9 +163,8 @@ flux::Instance instance_of(const Draft& draft, std::size_t index, const FluxPoli
                                 draft.options.cluster_domain);
   instance.network_device = env_or(container, "FLUX_NETWORK_DEVICE", instance.network_device);
   instance.queue_policy = env_or(container, "FLUX_QUEUE_POLICY", instance.queue_policy);
-  instance.tasks = trainer && trainer->numProcPerNode ? *trainer->numProcPerNode
-                                                      : policy.numProcPerNode.value_or(1);
-  instance.accelerators = count_accelerators(container);
+  instance.tasks = trainer_of(draft.job).numProcPerNode.value_or(policy.numProcPerNode.value_or(1));
+  instance.accelerators = count_accelerators(container, draft.options.devices);
   return instance;
 }
 

@@ -11,12 +11,14 @@
 #include "kube/model/pod_template.hh"
 #include "runtimes/pipeline/plugin.hh"
 #include "runtimes/plugins/data_cache/data_cache.hh"
+#include "runtimes/views/text.hh"
 
 namespace trainer::pipeline {
 
 namespace {
 
 constexpr std::string_view kVolume = "initializer";
+constexpr std::string_view kStorageUri = "STORAGE_URI";
 
 const InitializerSource* source_of(const TrainJob& job, std::string_view step) {
   if (!job.spec.initializer) return nullptr;
@@ -25,9 +27,21 @@ const InitializerSource* source_of(const TrainJob& job, std::string_view step) {
   return source ? &*source : nullptr;
 }
 
+const kube::Json* find_uri(const InitializerSource& source) {
+  const auto at = std::find_if(source.env.begin(), source.env.end(), [](const kube::Json& one) {
+    return one.get_string("name") == kStorageUri;
+  });
+  return at == source.env.end() ? nullptr : &*at;
+}
+
 void apply(const InitializerSource& desired, ContainerEdit& container) {
-  if (desired.storageUri) container.env("STORAGE_URI", *desired.storageUri);
-  container.env_of_job(desired.env);
+  // Of a job that says both, which earlier versions accepted, env wins.
+  std::vector<kube::Json> variables;
+  if (desired.storageUri)
+    variables.push_back(
+        kube::Json::object({{"name", kStorageUri}, {"value", *desired.storageUri}}));
+  variables.insert(variables.end(), desired.env.begin(), desired.env.end());
+  container.env_of_job(variables);
   if (desired.secretRef)
     container.env_from(kube::Json::object(
         {{"secretRef", kube::Json::object({{"name", desired.secretRef->get_string("name")}})}}));
@@ -94,6 +108,24 @@ void check_step(const Draft& draft, std::string_view step, std::string_view conf
   }
 }
 
+// Two values for one variable: nobody could say which one is meant.
+void check_uri(const InitializerSource* source, const std::string& path,
+               kube::FieldErrors& errors) {
+  if (source == nullptr || !source->storageUri) return;
+  const kube::Json* variable = find_uri(*source);
+  if (variable == nullptr) return;
+  const kube::Json* from = variable->find("valueFrom");
+  const bool has_source = from != nullptr && !from->is_null();
+  if (!has_source && variable->get_string("value") == *source->storageUri) return;
+  const auto index = static_cast<std::size_t>(variable - source->env.data());
+  errors.push_back(kube::invalid(
+      fmt::format("{}.env[{}]", path, index),
+      has_source ? *from : kube::Json(variable->get_string("value")),
+      "{} is another source than {}.storageUri, \"{}\", which sets this variable: leave one of "
+      "the two out",
+      kStorageUri, path, keep_head(*source->storageUri, 300)));
+}
+
 class Initializers final : public Plugin {
  public:
   std::string_view source() const override { return "spec.initializer"; }
@@ -129,6 +161,9 @@ void Initializers::validate(const Draft& draft, kube::FieldErrors& errors) const
   // A data cache keeps no files, so its container needs no volume.
   if (dataset_step(draft) == kDatasetStep) check_step(draft, kDatasetStep, "datasetConfig", errors);
   check_step(draft, kModelStep, "modelConfig", errors);
+  for (const std::string_view step : {kDatasetStep, kModelStep})
+    check_uri(source_of(draft.job, step),
+              step == kModelStep ? "spec.initializer.model" : "spec.initializer.dataset", errors);
 }
 
 std::unique_ptr<const Plugin> make_initializers() {

@@ -31,7 +31,7 @@ bool Jax::is_active(const Draft& draft) const {
 void Jax::enforce_ml_policy(Draft& draft) const {
   apply_num_nodes(draft, "spec.trainer.numNodes");
   const auto index = draft.find_ancestor(kTrainerStep);
-  if (!index || !draft.job.spec.trainer) return;
+  if (!index || draft.is_stored_without(*index, "JAX_NUM_PROCESSES")) return;
   auto container = draft.edit(*index, kNode, source());
   if (!container) return;
   container->env("JAX_NUM_PROCESSES", std::to_string(draft.pod_sets[*index].count));
@@ -43,21 +43,12 @@ void Jax::enforce_ml_policy(Draft& draft) const {
 
 void Jax::warn(const Draft& draft, std::vector<std::string>& warnings) const {
   warn_about_one_process(draft, warnings);
-  const auto index = draft.find_ancestor(kTrainerStep);
-  if (!index) return;
-  const auto& trainer = draft.job.spec.trainer;
-  if (!trainer) {
-    if (draft.pod_sets[*index].count > 1)
-      warnings.push_back(fmt::format(
-          "spec.trainer: without it the {} nodes get no JAX_* variables, and each trains alone; "
-          "write trainer: {{}}",
-          draft.pod_sets[*index].count));
-    return;
-  }
+  if (!draft.find_ancestor(kTrainerStep)) return;
   static constexpr std::array<std::string_view, 3> kOwn = {"JAX_NUM_PROCESSES", "JAX_PROCESS_ID",
                                                            "JAX_COORDINATOR_ADDRESS"};
-  for (std::size_t i = 0; i < trainer->env.size(); ++i)
-    if (const std::string_view name = trainer->env[i].get_string("name");
+  const auto& env = trainer_of(draft.job).env;
+  for (std::size_t i = 0; i < env.size(); ++i)
+    if (const std::string_view name = env[i].get_string("name");
         std::ranges::find(kOwn, name) != kOwn.end())
       warnings.push_back(fmt::format(
           "{}: {} replaces what the runtime sets, so that the nodes do not find each other; leave "

@@ -58,11 +58,11 @@ const kube::Json* process_container(const Draft& draft) {
 // Processes per node: the TrainJob's number, else the runtime's; a runtime with 1 means one process
 // per accelerator.
 std::int64_t slots_of(const Draft& draft, const MpiPolicy& policy) {
-  const auto& trainer = draft.job.spec.trainer;
-  if (trainer && trainer->numProcPerNode) return *trainer->numProcPerNode;
+  if (const auto& own = trainer_of(draft.job).numProcPerNode) return *own;
   const std::int64_t desired = policy.numProcPerNode.value_or(1);
   const kube::Json* container = process_container(draft);
-  const std::int64_t devices = container == nullptr ? 0 : count_accelerators(*container);
+  const std::int64_t devices =
+      container == nullptr ? 0 : count_accelerators(*container, draft.options.devices);
   return desired == 1 && devices > 1 ? devices : desired;
 }
 
@@ -100,11 +100,10 @@ kube::Json hostfile_volume(const Draft& draft) {
 
 void set_worker_count(Draft& draft) {
   const auto node = draft.find_job(kNode);
-  const auto& trainer = draft.job.spec.trainer;
-  if (!node || !trainer || !trainer->numNodes) return;
+  const auto& nodes = trainer_of(draft.job).numNodes;
+  if (!node || !nodes) return;
   // A launcher that trains is one of the nodes; but there is always one worker.
-  const std::int32_t count =
-      draft.is_launcher_a_node() ? std::max(*trainer->numNodes - 1, 1) : *trainer->numNodes;
+  const std::int32_t count = draft.is_launcher_a_node() ? std::max(*nodes - 1, 1) : *nodes;
   draft.set_count(*node, count, "spec.trainer.numNodes");
 }
 
@@ -132,12 +131,12 @@ bool may_start_mpi(const std::vector<std::string>& words) {
 // The job's own command, which runs in the launcher and nowhere else.
 void warn_about_command(const Draft& draft, std::int64_t slots,
                         std::vector<std::string>& warnings) {
-  const auto& trainer = draft.job.spec.trainer;
+  const Trainer& trainer = trainer_of(draft.job);
   const auto node = draft.find_job(kNode);
-  if (!draft.find_job(kLauncher) || !node || !trainer->command || trainer->command->empty()) return;
-  if (trainer->numNodes.value_or(1) < 2 && slots < 2) return;
-  std::vector<std::string> words = *trainer->command;
-  if (trainer->args) words.insert(words.end(), trainer->args->begin(), trainer->args->end());
+  if (!draft.find_job(kLauncher) || !node || !trainer.command || trainer.command->empty()) return;
+  if (trainer.numNodes.value_or(1) < 2 && slots < 2) return;
+  std::vector<std::string> words = *trainer.command;
+  if (trainer.args) words.insert(words.end(), trainer.args->begin(), trainer.args->end());
   if (may_start_mpi(words)) return;
   warnings.push_back(fmt::format(
       "spec.trainer.command: \"{}\" is not mpirun, so one process runs in the launcher, "
@@ -257,11 +256,11 @@ void Mpi::add_dependents(Draft& draft) const {
 void Mpi::validate(const Draft& draft, kube::FieldErrors& errors) const {
   const mpi::Implementation* implementation = implementation_of(*policy_of(draft));
   if (implementation == nullptr) return;
-  const auto& trainer = draft.job.spec.trainer;
-  if (trainer && trainer->numNodes.value_or(1) >= 2 && draft.is_launcher_a_node() &&
+  const auto& nodes = trainer_of(draft.job).numNodes;
+  if (nodes.value_or(1) >= 2 && draft.is_launcher_a_node() &&
       !(draft.find_job(kLauncher) && draft.find_job(kNode)))
     errors.push_back(kube::invalid(
-        "spec.trainer.numNodes", *trainer->numNodes,
+        "spec.trainer.numNodes", *nodes,
         "must have 1 when MPI trainingRuntime with enabled runLauncherAsNode does not have either "
         "launcher and node"));
   refuse_reserved_env(draft.job, implementation->env_names(),
@@ -279,23 +278,23 @@ void Mpi::warn(const Draft& draft, std::vector<std::string>& warnings) const {
                     "job of mpiImplementation {}, by default also one without the label; use a "
                     "runtime with OpenMPI",
                     kQueueLabel, implementation->name()));
-  const auto& trainer = draft.job.spec.trainer;
-  if (!trainer) return;
+  const Trainer& trainer = trainer_of(draft.job);
   const bool has_workers = draft.find_job(kNode) && draft.find_job(kLauncher);
-  if (has_workers && !draft.is_launcher_a_node() && (trainer->image || trainer->resourcesPerNode))
+  if (has_workers && !draft.is_launcher_a_node() && (trainer.image || trainer.resourcesPerNode))
     warnings.push_back(
         fmt::format("{}: reaches the launcher only, because runtime \"{}\" has "
                     "mlPolicy.mpi.runLauncherAsNode false; its workers keep "
                     "what the runtime gives them",
-                    trainer->image ? "spec.trainer.image" : "spec.trainer.resourcesPerNode",
+                    trainer.image ? "spec.trainer.image" : "spec.trainer.resourcesPerNode",
                     draft.runtime.metadata.name));
   warn_about_command(draft, slots_of(draft, *policy_of(draft)), warnings);
   const kube::Json* container = process_container(draft);
-  const std::int64_t devices = container == nullptr ? 0 : count_accelerators(*container);
-  if (trainer->numProcPerNode && devices > 0 && devices != *trainer->numProcPerNode)
+  const std::int64_t devices =
+      container == nullptr ? 0 : count_accelerators(*container, draft.options.devices);
+  if (trainer.numProcPerNode && devices > 0 && devices != *trainer.numProcPerNode)
     warnings.push_back(
         fmt::format("spec.trainer.numProcPerNode: {} processes for {} devices on each node",
-                    *trainer->numProcPerNode, devices));
+                    *trainer.numProcPerNode, devices));
 }
 
 void Mpi::warn_runtime(const Runtime& runtime, std::vector<std::string>& warnings) const {

@@ -31,10 +31,9 @@ void override_container(Draft& draft, std::size_t index, bool with_command) {
     if (draft.command) set_words(*edit(draft.command_source), "command", *draft.command);
     if (draft.args) set_words(*edit("spec.trainer.args"), "args", *draft.args);
   }
-  const auto& trainer = draft.job.spec.trainer;
-  if (!trainer) return;
-  if (trainer->image) edit("spec.trainer.image")->set("image", *trainer->image);
-  edit("spec.trainer.env")->env_of_job(trainer->env);
+  const Trainer& trainer = trainer_of(draft.job);
+  if (trainer.image) edit("spec.trainer.image")->set("image", *trainer.image);
+  edit("spec.trainer.env")->env_of_job(trainer.env);
 }
 
 class TrainerOverrides final : public Plugin {
@@ -49,9 +48,9 @@ class TrainerOverrides final : public Plugin {
 void TrainerOverrides::enforce_pod_spec(Draft& draft) const {
   for (std::size_t i = 0; i < draft.pod_sets.size(); ++i) {
     const PodSet& set = draft.pod_sets[i];
-    const bool is_trainer = set.ancestor == kTrainerStep;
+    const bool is_trainer = draft.is_trainer(i);
     // The nodes are numbered by the completion index of one Job.
-    if (is_trainer) draft.spec.replicatedJobs[i].replicas = 1;
+    if (set.ancestor == kTrainerStep) draft.spec.replicatedJobs[i].replicas = 1;
     // Where the launcher trains, too, it and the workers run one program: same image, same env.
     const bool is_mpi_node = set.name == kNode && draft.is_launcher_a_node();
     if (is_trainer || is_mpi_node)

@@ -26,9 +26,9 @@ bool PlainMl::is_active(const Draft& draft) const {
 void PlainMl::enforce_ml_policy(Draft& draft) const {
   apply_num_nodes(draft, "spec.trainer.numNodes");
   const auto index = draft.find_ancestor(kTrainerStep);
-  if (!index || !draft.job.spec.trainer) return;
+  if (!index) return;
   if (auto container = draft.edit(*index, kNode, "spec.trainer.env"))
-    container->env_of_job(draft.job.spec.trainer->env);
+    container->env_of_job(trainer_of(draft.job).env);
 }
 
 void PlainMl::warn(const Draft& draft, std::vector<std::string>& warnings) const {

@@ -127,11 +127,10 @@ void warn_about_command(const Draft& draft, const TorchPolicy& policy,
   const auto launcher = launcher_of(draft.job, policy);
   const auto index = draft.find_ancestor(kTrainerStep);
   if (!launcher || !index) return;
-  const auto& trainer = draft.job.spec.trainer;
   const auto desired = desired_processes(draft, policy);
   Size size;
-  size.nodes = trainer && trainer->numNodes ? *trainer->numNodes : draft.pod_sets[*index].count;
-  size.devices = count_accelerators(draft.trainer_container());
+  size.nodes = trainer_of(draft.job).numNodes.value_or(draft.pod_sets[*index].count);
+  size.devices = count_accelerators(draft.trainer_container(), draft.options.devices);
   size.processes = desired && desired->number ? *desired->number : size.devices;
   if (*launcher == Launcher::kEnv) {
     if (size.devices > 1 && !(desired && desired->number))

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "kube/model/pod_template.hh"
-#include "runtimes/pipeline/accelerators.hh"
 
 namespace trainer::pipeline {
 
@@ -21,22 +20,24 @@ std::int64_t count_cpus(const kube::Json& container) {
 }  // namespace
 
 std::optional<IntOrString> desired_processes(const Draft& draft, const TorchPolicy& policy) {
-  const auto& trainer = draft.job.spec.trainer;
-  if (trainer && trainer->numProcPerNode) return IntOrString{trainer->numProcPerNode, ""};
+  if (const auto& own = trainer_of(draft.job).numProcPerNode) return IntOrString{own, ""};
   return policy.numProcPerNode;
 }
 
-ProcessCount count_processes(const std::optional<IntOrString>& desired,
-                             const kube::Json& container) {
+ProcessCount count_processes(const std::optional<IntOrString>& desired, const kube::Json& container,
+                             const DeviceRules& devices) {
   const std::string_view word = desired ? std::string_view(desired->word) : "auto";
   ProcessCount count;
-  count.accelerators = count_accelerators(container);
+  const DeviceCount found = count_devices(container, devices);
+  count.accelerators = found.number;
   if (desired && desired->number)
     count.number = *desired->number;
   else if (word == "gpu")
     count.word = "gpu";
   else if (word == "cpu" || count.accelerators == 0)
     count.number = std::max<std::int64_t>(1, count_cpus(container));
+  else if (!found.is_found_by_torchrun)
+    count.number = found.number;
   return count;
 }
 

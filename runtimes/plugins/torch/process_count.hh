@@ -8,6 +8,7 @@
 
 #include "api/int_or_string.hh"
 #include "kube/model/json.hh"
+#include "runtimes/pipeline/accelerators.hh"
 #include "runtimes/pipeline/draft.hh"
 
 namespace trainer::pipeline {
@@ -29,9 +30,10 @@ struct ProcessCount {
 std::optional<IntOrString> desired_processes(const Draft& draft, const TorchPolicy& policy);
 
 // From the container as it will run. A `desired` number and "gpu" stay as they are, and so does
-// "auto", the default, where the container has accelerators. Otherwise, and for "cpu": one process
-// per CPU (rounded up, requests before limits, at least one).
-ProcessCount count_processes(const std::optional<IntOrString>& desired,
-                             const kube::Json& container);
+// "auto", the default, where the container has accelerators that torchrun finds; of others it gets
+// the number. Otherwise, and for "cpu": one process per CPU (rounded up, requests before limits, at
+// least one).
+ProcessCount count_processes(const std::optional<IntOrString>& desired, const kube::Json& container,
+                             const DeviceRules& devices);
 
 }  // namespace trainer::pipeline

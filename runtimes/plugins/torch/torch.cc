@@ -92,8 +92,7 @@ void check_launcher(const Draft& draft, const TorchPolicy& policy, kube::FieldEr
                       "launcher env sets them from spec.trainer.numNodes", errors);
   const auto desired = desired_processes(draft, policy);
   if (!desired || desired->number.value_or(1) <= 1) return;
-  const auto& trainer = draft.job.spec.trainer;
-  const bool is_of_job = trainer && trainer->numProcPerNode;
+  const bool is_of_job = trainer_of(draft.job).numProcPerNode.has_value();
   errors.push_back(kube::invalid(
       is_of_job ? "spec.trainer.numProcPerNode" : "spec.runtimeRef",
       is_of_job ? kube::Json(*desired->number) : kube::Json(draft.job.spec.runtimeRef.name),
@@ -104,14 +103,14 @@ void check_launcher(const Draft& draft, const TorchPolicy& policy, kube::FieldEr
 }
 
 void warn_about_processes(const Draft& draft, std::vector<std::string>& warnings) {
-  const auto& trainer = draft.job.spec.trainer;
-  if (!trainer || !trainer->numProcPerNode) return;
-  const std::int64_t devices = count_accelerators(draft.trainer_container());
-  if (devices > 0 && devices != *trainer->numProcPerNode)
+  const auto& processes = trainer_of(draft.job).numProcPerNode;
+  if (!processes) return;
+  const std::int64_t devices = count_accelerators(draft.trainer_container(), draft.options.devices);
+  if (devices > 0 && devices != *processes)
     warnings.push_back(
         fmt::format("spec.trainer.numProcPerNode: {} processes for {} devices on each node; leave "
                     "it out to start one process a device",
-                    *trainer->numProcPerNode, devices));
+                    *processes, devices));
 }
 
 class Torch final : public Plugin {
@@ -134,12 +133,11 @@ void Torch::enforce_ml_policy(Draft& draft) const {
   const TorchPolicy* policy = policy_of(draft);
   apply_num_nodes(draft, "spec.trainer.numNodes");
   const auto index = draft.find_ancestor(kTrainerStep);
-  const auto& trainer = draft.job.spec.trainer;
   const auto launcher = launcher_of(draft.job, *policy);
   if (!launcher) return draft.errors.push_back(launcher.error());
 
-  ProcessCount processes =
-      count_processes(desired_processes(draft, *policy), draft.trainer_container());
+  ProcessCount processes = count_processes(desired_processes(draft, *policy),
+                                           draft.trainer_container(), draft.options.devices);
   Rendezvous rendezvous;
   rendezvous.sets_process_env = *launcher == Launcher::kEnv;
   if (rendezvous.sets_process_env) processes.number = 1;
@@ -148,11 +146,8 @@ void Torch::enforce_ml_policy(Draft& draft) const {
   rendezvous.master = index ? draft.first_host(*index)
                             : fmt::format("{}-{}-0-0.{}", draft.name(), kNode, draft.subdomain());
 
-  // Without a trainer section nothing is injected: such jobs run the runtime's own command.
-  const bool is_injected = trainer || *launcher != Launcher::kNone;
-  if (is_injected && !draft.trainer_container().is_null()) {
-    if (auto container = draft.edit(*index, kNode, "spec.trainer.env"); trainer)
-      container->env_of_job(trainer->env);
+  if (!draft.trainer_container().is_null() && !draft.is_stored_without(*index, "PET_NNODES")) {
+    draft.edit(*index, kNode, "spec.trainer.env")->env_of_job(trainer_of(draft.job).env);
     auto container = draft.edit(*index, kNode, source());
     inject_size(*container, rendezvous);
     if (torchtune::is_torchtune(draft.command)) {
@@ -188,10 +183,8 @@ void Torch::validate(const Draft& draft, kube::FieldErrors& errors) const {
       "spec.trainer.args or PET_* variables that are not reserved, such as PET_RDZV_BACKEND",
       errors);
   check_launcher(draft, *policy, errors);
-  const auto& trainer = draft.job.spec.trainer;
-  if (!trainer || !torchtune::is_torchtune(trainer->command)) return;
-  torchtune::validate(draft.job, desired_processes(draft, *policy), draft.trainer_container(),
-                      errors);
+  if (!torchtune::is_torchtune(trainer_of(draft.job).command)) return;
+  torchtune::validate(draft, desired_processes(draft, *policy), errors);
 }
 
 void Torch::warn(const Draft& draft, std::vector<std::string>& warnings) const {

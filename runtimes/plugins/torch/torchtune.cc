@@ -50,25 +50,25 @@ bool is_switched_on(const std::vector<std::string>& args, std::string_view name)
 }
 
 std::vector<std::string> args_of(const TrainJob& job) {
-  return job.spec.trainer && job.spec.trainer->args ? *job.spec.trainer->args
-                                                    : std::vector<std::string>{};
+  return trainer_of(job).args.value_or(std::vector<std::string>{});
 }
 
 std::string supported_models() {
   return fmt::format("{}", fmt::join(kModels, ", "));
 }
 
-void validate_qlora(const TrainJob& job, const std::string& model,
-                    const std::optional<IntOrString>& desired, const kube::Json& container,
-                    kube::FieldErrors& errors) {
+void validate_qlora(const Draft& draft, const std::string& model,
+                    const std::optional<IntOrString>& desired, kube::FieldErrors& errors) {
+  const TrainJob& job = draft.job;
   if (model == "qwen2_5/1.5B") {
     errors.push_back(kube::invalid("spec.runtimeRef.name", job.spec.runtimeRef.name,
                                    "QLoRA is not supported for qwen2_5/1.5B model; remove "
                                    "model.quantize_base from spec.trainer.args"));
     return;
   }
-  const Trainer& trainer = *job.spec.trainer;
-  const bool is_single = (desired && desired->number == 1) || count_accelerators(container) == 1;
+  const Trainer& trainer = trainer_of(job);
+  const bool is_single = (desired && desired->number == 1) ||
+                         count_accelerators(draft.trainer_container(), draft.options.devices) == 1;
   if (is_single || (model != "llama3_2/1B" && model != "llama3_2/3B")) return;
   errors.push_back(kube::invalid(
       "spec.trainer.numProcPerNode",
@@ -142,9 +142,10 @@ std::vector<std::string> command_for(std::string_view runtime_name, std::int32_t
   return command;
 }
 
-void validate(const TrainJob& job, const std::optional<IntOrString>& desired,
-              const kube::Json& container, kube::FieldErrors& errors) {
-  const std::int32_t nodes = job.spec.trainer->numNodes.value_or(1);
+void validate(const Draft& draft, const std::optional<IntOrString>& desired,
+              kube::FieldErrors& errors) {
+  const TrainJob& job = draft.job;
+  const std::int32_t nodes = trainer_of(job).numNodes.value_or(1);
   const std::string model = model_of(job.spec.runtimeRef.name);
   if (std::find(kModels.begin(), kModels.end(), model) == kModels.end())
     errors.push_back(kube::invalid("spec.runtimeRef.name", job.spec.runtimeRef.name,
@@ -158,7 +159,7 @@ void validate(const TrainJob& job, const std::optional<IntOrString>& desired,
 
   const std::vector<std::string> args = args_of(job);
   const Tuning tuning = tuning_of(args);
-  if (tuning == Tuning::kQlora) validate_qlora(job, model, desired, container, errors);
+  if (tuning == Tuning::kQlora) validate_qlora(draft, model, desired, errors);
   if (tuning != Tuning::kFull && nodes > 1)
     errors.push_back(
         kube::invalid("spec.trainer.numNodes", nodes,

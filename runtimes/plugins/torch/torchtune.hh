@@ -38,10 +38,10 @@ std::vector<std::string> command_for(std::string_view runtime_name, std::int32_t
                                      const std::vector<std::string>& args,
                                      const kube::Json::Array& runtime_command);
 
-// The rules for torchtune, for a job with spec.trainer. `desired`: processes per node, where job or
-// runtime have a number. `container`: the trainer's, as it will run. The number of nodes that is
-// checked is the job's own, by default 1: a job is not refused for its runtime's number.
-void validate(const TrainJob& job, const std::optional<IntOrString>& desired,
-              const kube::Json& container, kube::FieldErrors& errors);
+// The rules for torchtune. `desired`: processes per node, where job or runtime have a number. The
+// number of nodes that is checked is the job's own, by default 1: a job is not refused for its
+// runtime's number.
+void validate(const Draft& draft, const std::optional<IntOrString>& desired,
+              kube::FieldErrors& errors);
 
 }  // namespace trainer::pipeline::torchtune

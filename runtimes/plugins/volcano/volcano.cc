@@ -75,15 +75,9 @@ bool Volcano::is_active(const Draft& draft) const {
 
 void Volcano::enforce_pod_group_policy(Draft& draft) const {
   const std::vector<bool> members = gang_members(draft);
-  for (std::size_t i = 0; i < members.size(); ++i) {
-    if (!members[i]) continue;
-    kube::add_annotations(draft.pod_template(i),
-                          {{std::string(gang::kVolcanoAnnotation), draft.name()}});
-    if (draft.journal.is_on())
-      draft.journal.note(
-          kube::join_key(draft.pod_path(i) + ".metadata.annotations", gang::kVolcanoAnnotation),
-          source());
-  }
+  for (std::size_t i = 0; i < members.size(); ++i)
+    if (members[i])
+      draft.set_metadata(i, "annotations", gang::kVolcanoAnnotation, draft.name(), source());
 }
 
 void Volcano::add_dependents(Draft& draft) const {

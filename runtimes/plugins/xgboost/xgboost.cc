@@ -27,17 +27,17 @@ class XgBoost final : public Plugin {
 
 bool XgBoost::is_active(const Draft& draft) const {
   const MlPolicy* policy = draft.ml_policy();
-  return policy != nullptr && policy->xgboost && draft.job.spec.trainer;
+  return policy != nullptr && policy->xgboost;
 }
 
 void XgBoost::enforce_ml_policy(Draft& draft) const {
   const auto index = draft.find_ancestor(kTrainerStep);
-  if (!index) return;
+  if (!index || draft.is_stored_without(*index, "DMLC_TRACKER_URI")) return;
   auto container = draft.edit(*index, kNode, source());
   if (!container) return;
   // One worker per accelerator, or one per node without accelerators.
   const std::int64_t workers_per_node =
-      std::max<std::int64_t>(1, count_accelerators(container->json()));
+      std::max<std::int64_t>(1, count_accelerators(container->json(), draft.options.devices));
   container->env("DMLC_TRACKER_URI", draft.first_host(*index));
   container->env("DMLC_TRACKER_PORT", std::to_string(kTrainerPort));
   container->env_completion_index("DMLC_TASK_ID");
@@ -47,7 +47,7 @@ void XgBoost::enforce_ml_policy(Draft& draft) const {
 }
 
 void XgBoost::validate(const Draft& draft, kube::FieldErrors& errors) const {
-  const auto& env = draft.job.spec.trainer->env;
+  const auto& env = trainer_of(draft.job).env;
   for (std::size_t i = 0; i < env.size(); ++i) {
     const std::string_view name = env[i].get_string("name");
     if (std::find(std::begin(kReserved), std::end(kReserved), name) == std::end(kReserved))

@@ -27,17 +27,19 @@ bool same_member(const Json& a, const Json& b, std::string_view name) {
 }
 
 // Replaces the first item that is the same by one of `keys`, else appends.
-void upsert(Json& list, Json item, std::initializer_list<std::string_view> keys) {
+Json upsert(Json& list, Json item, std::initializer_list<std::string_view> keys) {
   if (list.is_null()) list = Json::array();
   Json::Array& items = list.as_array();
   const auto at = std::ranges::find_if(items, [&](const Json& other) {
     return std::ranges::any_of(keys, [&](auto key) { return same_member(other, item, key); });
   });
-  if (at != items.end()) {
-    *at = std::move(item);
-  } else {
+  if (at == items.end()) {
     items.push_back(std::move(item));
+    return {};
   }
+  Json replaced = *at == item ? Json() : std::move(*at);
+  *at = std::move(item);
+  return replaced;
 }
 
 void add_strings(Json& pod_template, std::string_view member, const StringMap& strings) {
@@ -167,12 +169,12 @@ const Json* find_env(const Json& container, std::string_view name) {
   return found == env.end() ? nullptr : &*found;
 }
 
-void upsert_env(Json& container, Json env_var) {
-  upsert(container["env"], std::move(env_var), {"name"});
+Json upsert_env(Json& container, Json env_var) {
+  return upsert(container["env"], std::move(env_var), {"name"});
 }
 
-void upsert_env(Json& container, std::string_view name, std::string_view value) {
-  upsert_env(container, Json::object({{"name", name}, {"value", value}}));
+Json upsert_env(Json& container, std::string_view name, std::string_view value) {
+  return upsert_env(container, Json::object({{"name", name}, {"value", value}}));
 }
 
 void upsert_env(Json& container, Json::Array env_vars) {
@@ -200,16 +202,16 @@ void upsert_env(Json& container, Json::Array env_vars) {
   }
 }
 
-void upsert_port(Json& container, Json port) {
-  upsert(container["ports"], std::move(port), {"containerPort", "name"});
+Json upsert_port(Json& container, Json port) {
+  return upsert(container["ports"], std::move(port), {"containerPort", "name"});
 }
 
-void upsert_volume(Json& pod_template, Json volume) {
-  upsert(pod_template["spec"]["volumes"], std::move(volume), {"name"});
+Json upsert_volume(Json& pod_template, Json volume) {
+  return upsert(pod_template["spec"]["volumes"], std::move(volume), {"name"});
 }
 
-void upsert_volume_mount(Json& container, Json mount) {
-  upsert(container["volumeMounts"], std::move(mount), {"mountPath"});
+Json upsert_volume_mount(Json& container, Json mount) {
+  return upsert(container["volumeMounts"], std::move(mount), {"mountPath"});
 }
 
 void add_labels(Json& pod_template, const StringMap& labels) {

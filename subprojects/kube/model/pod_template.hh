@@ -25,14 +25,15 @@ const Json* find_any_container(const Json& pod_template, std::string_view name);
 
 // A container's variable; the first of this name.
 const Json* find_env(const Json& container, std::string_view name);
-// Replaces the entry of the same name in place, else appends.
-void upsert_env(Json& container, Json env_var);
-void upsert_env(Json& container, std::string_view name, std::string_view value);
+// Replaces the entry of the same name in place, else appends. Those that answer an entry answer the
+// one that was replaced and said something else; null where there was none.
+Json upsert_env(Json& container, Json env_var);
+Json upsert_env(Json& container, std::string_view name, std::string_view value);
 void upsert_env(Json& container, Json::Array env_vars);  // one after the other, in linear time
 // By containerPort, or by name where two unnamed ports count as the same (upstream's rule).
-void upsert_port(Json& container, Json port);
-void upsert_volume(Json& pod_template, Json volume);    // by name, the whole entry
-void upsert_volume_mount(Json& container, Json mount);  // by mountPath, the whole entry
+Json upsert_port(Json& container, Json port);
+Json upsert_volume(Json& pod_template, Json volume);    // by name, the whole entry
+Json upsert_volume_mount(Json& container, Json mount);  // by mountPath, the whole entry
 void add_labels(Json& pod_template, const StringMap& labels);
 void add_annotations(Json& pod_template, const StringMap& annotations);
 

@@ -172,7 +172,7 @@ Json apply(const AdmissionRequest& request, const AdmissionAnswer& answer) {
 }
 
 AdmissionAnswer validate_runtime(const AdmissionRequest& request) {
-  return trainer::validate_runtime(request, production_plugins());
+  return trainer::validate_runtime(request, PipelineOptions(production_plugins()));
 }
 
 AdmissionNeeds needs_of(const AdmissionRequest& request, const kube::Json* runtime) {

@@ -15,7 +15,7 @@ namespace {
 using kube::Json;
 
 AdmissionAnswer validate(const AdmissionRequest& request, const Cluster& cluster = {}) {
-  return validate_trainjob(request, cluster.lookups(), production_plugins());
+  return validate_trainjob(request, cluster.lookups(), PipelineOptions(production_plugins()));
 }
 
 Json job_with(std::string_view member, std::string_view value) {
@@ -32,9 +32,13 @@ TEST_CASE("creation: upstream's rules in upstream's words") {
   };
   const Row row = GENERATE(
       Row{"rule 1", job_with("runtimeRef", "{name: x, kind: Deployment}"),
-          "unsupported runtime: Deployment.trainer.kubeflow.org"},
+          "unsupported runtime: Deployment.trainer.kubeflow.org; in spec.runtimeRef write kind "
+          "ClusterTrainingRuntime or "
+          "TrainingRuntime, and apiGroup trainer.kubeflow.org or none"},
       Row{"rule 1, group", job_with("runtimeRef", "{name: rt, apiGroup: apps}"),
-          "unsupported runtime: ClusterTrainingRuntime.apps"},
+          "unsupported runtime: ClusterTrainingRuntime.apps; in spec.runtimeRef write kind "
+          "ClusterTrainingRuntime or "
+          "TrainingRuntime, and apiGroup trainer.kubeflow.org or none"},
       Row{"rule 2",
           job_with("runtimeRef",
                    "{name: none, kind: TrainingRuntime, apiGroup: trainer.kubeflow.org}"),
@@ -654,12 +658,44 @@ TEST_CASE("hostile objects are answered, not crashed by") {
   const Cluster cluster;
   for (const AdmissionRequest& request :
        {create(object), update(object, train_job()), update(train_job(), object)}) {
-    CHECK_NOTHROW(validate_trainjob(request, cluster.lookups(), production_plugins()));
+    CHECK_NOTHROW(
+        validate_trainjob(request, cluster.lookups(), PipelineOptions(production_plugins())));
     CHECK_NOTHROW(validate_runtime(request));
     CHECK_NOTHROW(mutate_jobset(request));
     CHECK_NOTHROW(validate_jobset(request, cluster.lookups(), {}));
     CHECK_NOTHROW(needs_of(request));
   }
+}
+
+Json env_of_bytes(std::size_t bytes) {
+  Json job = train_job();
+  job["spec"].set("trainer", Json::object());
+  const std::string value(bytes - std::string("NAME=").size() - 1, 'x');
+  job["spec"]["trainer"].set("env",
+                             Json::array({Json::object({{"name", "NAME"}, {"value", value}})}));
+  return job;
+}
+
+TEST_CASE("a variable that no process can be started with is refused, and not of stored jobs") {
+  constexpr std::size_t kMost = 131072;
+  CHECK(validate(create(env_of_bytes(kMost))).is_allowed);
+  const auto answer = validate(create(env_of_bytes(kMost + 1)));
+  CHECK_FALSE(answer.is_allowed);
+  CHECK(answer.code == 403);
+  CHECK(
+      answer.message.starts_with("spec.trainer.env[0].value: Too long: variable NAME of container "
+                                 "node in job node has 131073 bytes"));
+  Json stored = env_of_bytes(kMost + 1);
+  stored["spec"].set("suspend", true);
+  Json patched = stored;
+  patched["spec"].set("runtimePatches", patches("acme.io/a", "x"));
+  CHECK(validate(update(stored, patched)).is_allowed);
+  // A change that makes it too long is refused.
+  Json before = train_job();
+  before["spec"].set("suspend", true);
+  Json after = before;
+  after["spec"].set("trainer", env_of_bytes(kMost + 1)["spec"]["trainer"]);
+  CHECK(validate(update(before, after)).message.starts_with("spec.trainer.env[0].value: Too long"));
 }
 
 }  // namespace

@@ -1,3 +1,8 @@
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
 #include <map>
 #include <sstream>
 
@@ -45,7 +50,87 @@ spec:
   trainer: {numNodes: 3, image: "example/image:1"}
 )";
 
+std::string job_with(const std::string& trainer) {
+  return R"(apiVersion: trainer.kubeflow.org/v1alpha1
+kind: TrainJob
+metadata: {name: j, namespace: team-a}
+spec:
+  runtimeRef: {name: torch-distributed}
+  trainer: {command: [torchrun, a.py], )" +
+         trainer + "}\n";
+}
+
+// Deleted at the end.
+class ConfigFile {
+ public:
+  explicit ConfigFile(const std::string& members) {
+    char path[] = "/tmp/render-config-XXXXXX";
+    const int file = mkstemp(path);
+    REQUIRE(file >= 0);
+    close(file);
+    path_ = path;
+    std::ofstream(path_) << "apiVersion: config.trainer.kubeflow.org/v1alpha1\n"
+                            "kind: Configuration\n"
+                         << members;
+  }
+  ~ConfigFile() { std::remove(path_.c_str()); }
+  ConfigFile(const ConfigFile&) = delete;
+  ConfigFile& operator=(const ConfigFile&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
 }  // namespace
+
+TEST_CASE("the controller's configuration counts where it is given") {
+  const std::string job = job_with("resourcesPerNode: {limits: {example.com/npu: 4, cpu: 2}}");
+  const ConfigFile config("devices: {counted: [example.com/npu]}\nstatusServer: {enabled: true}\n");
+  CHECK(render(job).out.find("value: \"4\"") == std::string::npos);
+  RenderOptions options;
+  options.config_file = config.path();
+  const Outcome with = render(job, options);
+  CHECK(with.code == kExitDone);
+  CHECK(with.out.find("value: \"4\"") != std::string::npos);
+  CHECK(with.out.find("KUBEFLOW_TRAINER_SERVER_URL") != std::string::npos);
+  const ConfigFile wrong("device: {}\n");
+  options.config_file = wrong.path();
+  CHECK(render(job, options).code == kExitUsage);
+  options.config_file = "/nowhere/config.yaml";
+  CHECK(render(job, options).err == "--config /nowhere/config.yaml: the file cannot be read\n");
+}
+
+TEST_CASE("what a plugin overwrites is said") {
+  const ConfigFile config("statusServer: {enabled: true}\n");
+  RenderOptions options;
+  options.config_file = config.path();
+  const Outcome outcome =
+      render(job_with("env: [{name: KUBEFLOW_TRAINER_SERVER_URL, value: mine}]"), options);
+  CHECK(outcome.code == kExitDone);
+  CHECK(outcome.err ==
+        "warning: TrainJob team-a/j: spec.trainer.env[KUBEFLOW_TRAINER_SERVER_URL]: variable "
+        "KUBEFLOW_TRAINER_SERVER_URL of container node in job node has no effect, because plugin "
+        "progress sets another one in its place: use another name, or leave it out\n");
+}
+
+TEST_CASE("an explanation names each source of a field once") {
+  RenderOptions options;
+  options.is_explained = true;
+  const std::string job = R"(apiVersion: trainer.kubeflow.org/v1alpha1
+kind: TrainJob
+metadata: {name: j, namespace: team-a}
+spec:
+  runtimeRef: {name: torchtune-llama3.2-1b}
+  initializer:
+    dataset: {storageUri: "hf://a/b", env: [{name: STORAGE_URI, value: "hf://a/b"}]}
+  trainer: {env: [{name: A, value: a}]}
+)";
+  const Outcome outcome = render(job, options);
+  CHECK(outcome.code == kExitDone);
+  CHECK(outcome.out.find("env[STORAGE_URI]  <-  spec.initializer.dataset\n") != std::string::npos);
+  CHECK(outcome.out.find("env[A]  <-  spec.trainer.env\n") != std::string::npos);
+}
 
 TEST_CASE("a built-in runtime is known without a file") {
   const Outcome outcome = render(kJob);

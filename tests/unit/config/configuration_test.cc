@@ -80,6 +80,7 @@ featureGates: {TrainJobStatus: true}
 tls: {minVersion: "1.3", nextProtos: [http/1.1]}
 expander: {mode: share, upstreamNamespaces: [a]}
 clusterDomain: example.org
+devices: {counted: [example.com/npu, "example.com/slice-*"], ignored: [example.com/gpu-hours]}
 removeLegacyFinalizers: true
 marksFinishedJobs: true
 namespaced: true
@@ -114,10 +115,25 @@ namespaced: true
   CHECK(c.jobsetController.mode == JobSetControllerMode::kShare);
   CHECK(c.jobsetController.upstreamNamespaces == std::vector<std::string>{"a"});
   CHECK(c.clusterDomain == "example.org");
+  CHECK(c.devices.counted == std::vector<std::string>{"example.com/npu", "example.com/slice-*"});
+  CHECK(c.devices.ignored == std::vector<std::string>{"example.com/gpu-hours"});
   CHECK(c.removeLegacyFinalizers);
   CHECK(c.marksFinishedJobs);
   CHECK(c.namespaced);
   CHECK(parsed->warnings.empty());
+}
+
+TEST_CASE("names of devices are those of extended resources") {
+  const auto parsed = parse_configuration(kHead + R"(
+devices: {counted: [cpu, "example.com/a b", example.com/ok], ignored: ["*"]}
+)");
+  REQUIRE_FALSE(parsed);
+  const std::string& message = parsed.error().message;
+  CHECK(message.find("devices.counted[0]: Invalid value: \"cpu\": must be the name of an extended "
+                     "resource, such as example.com/device") != std::string::npos);
+  CHECK(message.find("devices.counted[1]: ") != std::string::npos);
+  CHECK(message.find("devices.counted[2]") == std::string::npos);
+  CHECK(message.find("devices.ignored[0]: ") != std::string::npos);
 }
 
 TEST_CASE("the configuration that upstream ships is read without a warning") {

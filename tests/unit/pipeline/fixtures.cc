@@ -140,7 +140,7 @@ PipelineOptions production() {
 
 kube::FieldErrors validate_trainjob(const TrainJob& job, const TrainJob* before,
                                     const Runtime& runtime) {
-  return trainer::validate_trainjob(job, before, runtime, production_plugins());
+  return trainer::validate_trainjob(job, before, runtime, PipelineOptions(production_plugins()));
 }
 
 std::vector<std::string> warn_trainjob(const TrainJob& job, const Runtime& runtime) {
@@ -150,7 +150,7 @@ std::vector<std::string> warn_trainjob(const TrainJob& job, const Runtime& runti
 }
 
 std::vector<std::string> warn_runtime(const Runtime& runtime) {
-  return trainer::warn_runtime(runtime, production_plugins());
+  return trainer::warn_runtime(runtime, PipelineOptions(production_plugins()));
 }
 
 Built built(const TrainJob& job, const Runtime& runtime, const PipelineOptions& options) {

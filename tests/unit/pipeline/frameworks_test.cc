@@ -1,4 +1,6 @@
 // JAX, XGBoost, plain jobs, initializers and progress reports.
+#include <algorithm>
+
 #include "tests/support/catch.hh"
 #include "tests/unit/pipeline/fixtures.hh"
 
@@ -24,7 +26,6 @@ TEST_CASE("JAX finds its coordinator; the job's own env wins", "[jax]") {
         Words{"JAX_NUM_PROCESSES=9", "JAX_PROCESS_ID" + std::string(kIndex),
               "JAX_COORDINATOR_ADDRESS=j-node-0-0.j:29500", "A=1"});
   CHECK(container_in(result, "node").get_array("ports").size() == 1);
-  CHECK(env_of(container_in(built(job_with("{}"), runtime), "node")).empty());
 }
 
 TEST_CASE("XGBoost counts one worker a device", "[xgboost]") {
@@ -121,6 +122,41 @@ TEST_CASE("initializers take uri, env and secret", "[initializers]") {
   CHECK(env_of(container) == Words{"STORAGE_URI=hf://last/word", "REGION=eu"});
   CHECK(*container.find("envFrom") == yaml("[{secretRef: {name: s}}]"));
   CHECK(env_of(container_in(result, "model-initializer", "model-initializer")).empty());
+}
+
+TEST_CASE("two sources of one initializer are refused, and equal ones are one", "[initializers]") {
+  struct Row {
+    const char* dataset;
+    const char* error;
+  };
+  const Row row = GENERATE(
+      Row{"{storageUri: 'hf://a/b'}", ""},
+      Row{"{env: [{name: STORAGE_URI, value: 'hf://a/b'}]}", ""},
+      Row{"{storageUri: 'hf://a/b', env: [{name: X, value: x}, {name: STORAGE_URI, value: "
+          "'hf://a/b'}]}",
+          ""},
+      Row{"{storageUri: 'hf://a/b', env: [{name: X, value: x}, {name: STORAGE_URI, value: "
+          "'hf://c/d'}]}",
+          "spec.initializer.dataset.env[1]: Invalid value: \"hf://c/d\": STORAGE_URI is another "
+          "source than spec.initializer.dataset.storageUri, \"hf://a/b\", which sets this "
+          "variable: leave one of the two out"},
+      Row{"{storageUri: 'hf://a/b', env: [{name: STORAGE_URI, valueFrom: {secretKeyRef: {name: s, "
+          "key: k}}}]}",
+          "spec.initializer.dataset.env[0]: Invalid value: {\"secretKeyRef\":{\"key\":\"k\","
+          "\"name\":\"s\"}}: STORAGE_URI is another source than "
+          "spec.initializer.dataset.storageUri, \"hf://a/b\", which sets this variable: leave one "
+          "of the two out"});
+  INFO(row.dataset);
+  const Runtime runtime = runtime_with("{}", kInitializers);
+  CHECK(kube::to_string(
+            validate_trainjob(job_with("initializer: {dataset: " + std::string(row.dataset) + "}"),
+                              nullptr, runtime)) == row.error);
+  const std::string model(row.dataset);
+  const auto errors =
+      validate_trainjob(job_with("initializer: {model: " + model + "}"), nullptr, runtime);
+  CHECK(std::any_of(errors.begin(), errors.end(), [](const kube::FieldError& error) {
+          return error.path.starts_with("spec.initializer.model.env");
+        }) == (*row.error != '\0'));
 }
 
 TEST_CASE("an initializer that the runtime cannot run is refused", "[initializers]") {

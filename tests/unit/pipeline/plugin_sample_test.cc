@@ -77,7 +77,8 @@ TEST_CASE("a plugin of another folder takes part by being in the list") {
   CHECK(pod_in(result, "node").get_path({"metadata", "labels"}).get_string("sample-gang") == "j");
   CHECK(dependent(result, "ConfigMap", "j-sample"));
   CHECK(result.warnings == Words{"spec.sample: the sample warns"});
-  CHECK(paths_of(trainer::validate_trainjob(job, nullptr, runtime, list)) == Words{"spec.sample"});
+  CHECK(paths_of(trainer::validate_trainjob(job, nullptr, runtime, PipelineOptions(list))) ==
+        Words{"spec.sample"});
 
   std::vector<Explanation> notes;
   REQUIRE(build(job, runtime, PipelineOptions(list), &notes));
@@ -106,17 +107,18 @@ TEST_CASE("a plugin that is not active, or not in the list, does nothing but war
   CHECK(inactive.dependents.empty());
   CHECK(inactive.warnings == Words{"spec.sample: has no effect"});
   CHECK(none.warnings.empty());
-  CHECK(trainer::validate_trainjob(job, nullptr, plain, list).empty());
+  CHECK(trainer::validate_trainjob(job, nullptr, plain, PipelineOptions(list)).empty());
   CHECK(dependent(built(job, sample_runtime(true)), "ConfigMap", "j-sample") == nullptr);
 }
 
 TEST_CASE("a plugin warns about runtimes, after the pipeline") {
   const pipeline::Plugins list = only_sample();
   const Runtime plain = sample_runtime(false);
-  const Words warnings = trainer::warn_runtime(plain, list);
+  const pipeline::Plugins none;
+  const Words warnings = trainer::warn_runtime(plain, PipelineOptions(list));
   REQUIRE_FALSE(warnings.empty());
   CHECK(warnings.back() == "rt: the sample warns");
-  CHECK(trainer::warn_runtime(plain, {}).size() == warnings.size() - 1);
+  CHECK(trainer::warn_runtime(plain, PipelineOptions(none)).size() == warnings.size() - 1);
 }
 
 }  // namespace

@@ -17,13 +17,13 @@ TEST_CASE("what counts as an accelerator", "[resources]") {
         "nvidia.com/mig-3g.20gb", "amd.com/gpu", "google.com/tpu", "gpu.intel.com/i915",
         "habana.ai/gaudi", "vendor.example/gpu", "aws.amazon.com/neuron", "huawei.com/Ascend910"}) {
     INFO(name);
-    CHECK(is_accelerator(name));
+    CHECK(is_accelerator(name, {}));
   }
   for (const char* name : {"nvidia.com/gpumem", "nvidia.com/gpumem-percentage",
                            "nvidia.com/gpucores", "nvidia.com/mig-", "cpu", "memory", "gpu", "/gpu",
                            "rdma/hca", "huawei.com/Ascend910-memory", "hugepages-2Mi"}) {
     INFO(name);
-    CHECK_FALSE(is_accelerator(name));
+    CHECK_FALSE(is_accelerator(name, {}));
   }
 }
 
@@ -42,8 +42,8 @@ TEST_CASE("devices are counted over all kinds, requests before limits", "[resour
   };
   for (const Row& row : rows) {
     INFO(row.resources);
-    CHECK(pipeline::count_accelerators(kube::Json::object({{"resources", yaml(row.resources)}})) ==
-          row.devices);
+    const auto container = kube::Json::object({{"resources", yaml(row.resources)}});
+    CHECK(pipeline::count_accelerators(container, {}) == row.devices);
   }
 }
 
@@ -169,7 +169,7 @@ kube::Json random_resources(std::mt19937& random) {
   kube::Json out = kube::Json::object();
   for (const char* list : {"requests", "limits"})
     for (const char* kind : {"cpu", "memory", "nvidia.com/gpu", "amd.com/gpu",
-                             "nvidia.com/mig-1g.5gb", "nvidia.com/gpumem"}) {
+                             "nvidia.com/mig-1g.5gb", "nvidia.com/gpumem", "google.com/tpu"}) {
       if (random() % 3 != 0) continue;
       const auto amount = static_cast<std::int64_t>(random() % 9);
       out[list].set(kind, std::string(kind) == "cpu" && random() % 2 == 0
@@ -196,7 +196,7 @@ TEST_CASE("processes, slots, workers and groups follow from the final container,
     const kube::Json of_job = random_resources(random);
     const kube::Json final_container =
         kube::Json::object({{"name", "node"}, {"resources", merged(of_runtime, of_job)}});
-    const auto devices = pipeline::count_accelerators(final_container);
+    const auto devices = pipeline::count_accelerators(final_container, {});
     CAPTURE(i);
     const auto build_with = [&](const char* policy) {
       Runtime runtime = runtime_of(of_runtime, policy);
@@ -209,7 +209,7 @@ TEST_CASE("processes, slots, workers and groups follow from the final container,
     CHECK(kube::read_resources(container_in(torch, "node"), "limits") ==
           kube::read_resources(final_container, "limits"));
     CHECK(env_value(container_in(torch, "node"), "PET_NPROC_PER_NODE") ==
-          pipeline::count_processes({}, final_container).to_string());
+          pipeline::count_processes({}, final_container, {}).to_string());
 
     kube::ResourceList total = kube::pod_requests(kube::Json::object(
         {{"spec", kube::Json::object({{"containers", kube::Json::array({final_container})}})}}));

@@ -341,15 +341,25 @@ TEST_CASE("jobs that work badly are warned about, each with its path", "[warning
   }
 }
 
+TEST_CASE("a value beside a source is warned about", "[warnings]") {
+  const char* both =
+      "env: [{name: A, value: a}, {name: B, value: b, valueFrom: {fieldRef: "
+      "{fieldPath: metadata.name}}}]";
+  const std::string spec = "{trainer: {" + std::string(both) + "}, initializer: {model: {" + both +
+                           "}, dataset: {" + both + "}}}";
+  const auto warnings = warn_trainjob(job_with(spec), torch_runtime());
+  const std::string end = ".env[1].value: has no effect beside valueFrom: leave one of them out";
+  CHECK(warnings == std::vector<std::string>{"spec.trainer" + end, "spec.initializer.dataset" + end,
+                                             "spec.initializer.model" + end});
+}
+
 TEST_CASE("what JAX cannot use is warned about", "[warnings]") {
   const Runtime runtime = runtime_with("{numNodes: 2, jax: {}}", R"([{name: node, template: {
     metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: trainer}},
     spec: {template: {spec: {containers: [{name: node, image: i}]}}}}}])");
   CHECK(warn_trainjob(job_with("trainer: {}"), runtime).empty());
-  auto warnings = warn_trainjob(job_with("{}"), runtime);
-  REQUIRE(warnings.size() == 1);
-  CHECK(warnings[0].find("spec.trainer: without it the 2 nodes get no JAX_* variables") == 0);
-  warnings = warn_trainjob(
+  CHECK(warn_trainjob(job_with("{}"), runtime).empty());
+  const auto warnings = warn_trainjob(
       job_with("trainer: {env: [{name: A, value: b}, {name: JAX_PROCESS_ID, value: '0'}]}"),
       runtime);
   REQUIRE(warnings.size() == 1);

@@ -37,7 +37,12 @@ TEST_CASE("the number of processes follows from the container", "[torch]") {
       {"{requests: {nvidia.com/gpu: 2, cpu: 16}}", {}, "auto"},
       {"{limits: {nvidia.com/mig-1g.5gb: 1}}", {}, "auto"},
       {"{limits: {amd.com/gpu: 8}}", {}, "auto"},
-      {"{limits: {google.com/tpu: 4}}", {}, "auto"},
+      {"{limits: {volcano.sh/vgpu-number: 2, volcano.sh/vgpu-memory: 3000}}", {}, "auto"},
+      // torchrun would start one process a CPU, since it does not find these.
+      {"{limits: {google.com/tpu: 4}}", {}, "4"},
+      {"{limits: {aws.amazon.com/neuroncore: 32, cpu: 128}}", {}, "32"},
+      {"{limits: {aws.amazon.com/neuroncore: 32}}", gpu, "gpu"},
+      {"{limits: {aws.amazon.com/neuroncore: 2, nvidia.com/gpu: 1}}", {}, "3"},
       {"{limits: {nvidia.com/gpumem: 4096, cpu: 6}}", {}, "6"},
       {"{limits: {nvidia.com/gpu: 0, cpu: 6}}", {}, "6"},
       {"{limits: {nvidia.com/gpu: 2}}", five, "5"},
@@ -53,7 +58,7 @@ TEST_CASE("the number of processes follows from the container", "[torch]") {
     INFO(row.resources);
     const kube::Json container =
         kube::Json::object({{"name", "node"}, {"resources", yaml(row.resources)}});
-    CHECK(count_processes(row.desired, container).to_string() == row.expected);
+    CHECK(count_processes(row.desired, container, {}).to_string() == row.expected);
   }
 }
 
@@ -114,9 +119,11 @@ TEST_CASE("a trainer section brings the rendezvous into the container, behind th
   CHECK(result.pod_sets.at(0).count == 3);
 }
 
-TEST_CASE("without a trainer section nothing is injected", "[torch]") {
+TEST_CASE("the nodes of a job without a trainer section are one training, too", "[torch]") {
   const Built result = built(job_with("{}"), torch_runtime("mlPolicy: {numNodes: 2}"));
-  CHECK(env_of(container_in(result, "node")).empty());
+  CHECK(env_of(container_in(result, "node")) == Words{"PET_NNODES=2", "PET_NPROC_PER_NODE=1", kRank,
+                                                      "PET_MASTER_ADDR=j-node-0-0.j",
+                                                      "PET_MASTER_PORT=29500"});
   CHECK(job_in(result, "node").find_path({"template", "spec", "completions"})->as_int() == 2);
 }
 
@@ -155,10 +162,7 @@ constexpr const char* kSidecars = R"(
   template: {spec: {template: {spec: {containers: [{name: main, image: i}]}}}}
 )";
 
-TEST_CASE(
-    "envInjection reaches init containers, sidecars and other jobs, with or without a trainer "
-    "section",
-    "[torch]") {
+TEST_CASE("envInjection reaches init containers, sidecars and other jobs", "[torch]") {
   const Runtime targets = runtime_with(R"({numNodes: 2, torch: {envInjection: {targets: [
     {jobName: node, containerNames: [probe, side]}, {jobName: eval, containerNames: [main]}]}}})",
                                        kSidecars);
@@ -168,7 +172,7 @@ TEST_CASE(
   CHECK(env_of(container_in(result, "node", "probe")) == all);
   CHECK(env_of(container_in(result, "node", "side")) == all);
   CHECK(env_of(container_in(result, "eval", "main")) == all);
-  CHECK(env_of(container_in(result, "node")).empty());
+  CHECK(env_of(container_in(result, "node")) == all);
 }
 
 TEST_CASE("an envInjection target that does not exist is refused", "[torch]") {

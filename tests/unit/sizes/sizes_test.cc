@@ -182,7 +182,7 @@ AdmissionLookups lookups_of(const Objects& objects) {
 
 void review(const Objects& objects) {
   mutate_runtime(request(Json(), objects.runtime));
-  validate_runtime(request(Json(), objects.runtime), production_plugins());
+  validate_runtime(request(Json(), objects.runtime), PipelineOptions(production_plugins()));
   const AdmissionLookups lookups = lookups_of(objects);
   needs_of(request(Json(), objects.trainjob), production_plugins(), &objects.runtime);
   Json changed = objects.trainjob;
@@ -190,7 +190,7 @@ void review(const Objects& objects) {
   patch["template"]["metadata"] = Json::object({{"labels", Json::object({{"x", "y"}})}});
   for (const Json& before : {Json(), objects.trainjob}) {
     mutate_trainjob(request(before, changed), kNow);
-    validate_trainjob(request(before, changed), lookups, production_plugins());
+    validate_trainjob(request(before, changed), lookups, PipelineOptions(production_plugins()));
   }
   for (const Json& before : {Json(), objects.jobset}) {
     mutate_jobset(request(before, objects.jobset));

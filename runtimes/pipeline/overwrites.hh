@@ -1,0 +1,19 @@
+// What plugins have written in the place of what a job, its patches or its runtime say.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtimes/pipeline/draft.hh"
+
+namespace trainer::pipeline {
+
+// One sentence for each entry of Draft::replaced that was said by someone and is another one in the
+// built draft. What the job says in the place of its runtime's is meant, and not among them. Of
+// very many the first.
+std::vector<std::string> warn_about_overwrites(const Draft& draft);
+
+// The same for a runtime, with its own paths: what no job of it can have.
+std::vector<std::string> warn_about_overwrites_of_runtime(const Draft& draft);
+
+}  // namespace trainer::pipeline
