@@ -33,6 +33,8 @@ static Plugins make_plugins() {
   // After the job's own env, so that a job cannot point its reports elsewhere.
   ADD_PLUGIN(progress);
   ADD_PLUGIN(restarts);
+  // After all that gives a launcher variables, which it passes on.
+  ADD_PLUGIN(mpi_environment);
   // Gangs have a phase of their own, so their place does not matter.
   ADD_PLUGIN(coscheduling);
   ADD_PLUGIN(volcano);

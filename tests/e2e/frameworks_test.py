@@ -71,15 +71,16 @@ TRUST = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "trust"},
          "data": {"trust.conf": "StrictHostKeyChecking accept-new\n"}}
 
 
-def mpi_runtime(name, launcher_is_node, **launcher_pod):
-    sshd = container(command=["bash", "-c", SSHD], readinessProbe={"tcpSocket": {"port": 22}, "periodSeconds": 1})
-    launcher = container(volumeMounts=[{"name": "trust", "mountPath": "/etc/ssh/ssh_config.d"}])
-    policy = {"numNodes": 1, "mpi": {"mpiImplementation": "OpenMPI", "sshAuthMountPath": "/root/.ssh",
+def mpi_runtime(name, launcher_is_node, implementation="OpenMPI", labelled="launcher", tools=None, **launcher_pod):
+    mounts, volumes = ([{"name": "tools", "mountPath": tools}], [{"name": "tools", "hostPath": {"path": tools}}]) if tools else ([], [])
+    sshd = container(command=["bash", "-c", SSHD], readinessProbe={"tcpSocket": {"port": 22}, "periodSeconds": 1}, volumeMounts=mounts)
+    launcher = container(volumeMounts=[{"name": "trust", "mountPath": "/etc/ssh/ssh_config.d"}, *mounts])
+    policy = {"numNodes": 1, "mpi": {"mpiImplementation": implementation, "sshAuthMountPath": "/root/.ssh",
                                      "runLauncherAsNode": launcher_is_node}}
     return runtime(name, policy,
-                   replicated_job("node", None, [sshd]),
-                   replicated_job("launcher", "trainer", [launcher], {"name": "node", "status": "Ready"},
-                                  volumes=[{"name": "trust", "configMap": {"name": "trust"}}], **launcher_pod),
+                   replicated_job("node", "trainer" if labelled == "node" else None, [sshd], volumes=volumes),
+                   replicated_job("launcher", "trainer" if labelled == "launcher" else None, [launcher], {"name": "node", "status": "Ready"},
+                                  volumes=[{"name": "trust", "configMap": {"name": "trust"}}, *volumes], **launcher_pod),
                    successPolicy={"operator": "All", "targetReplicatedJobs": ["launcher"]})
 
 
@@ -122,6 +123,48 @@ def test_mpi_as_an_ordinary_user(cluster):
     blueprints.mpi_runtime(cluster, name)
     cluster.apply(mpi_job(name))
     assert ranks(cluster, name, "1000") == [f"{name}-launcher-0-0", f"{name}-node-0-0", f"{name}-node-0-1"]
+
+
+# Values with the characters that lists of variables are made of, and one that only the kubelet knows.
+TOKEN = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "token"}, "stringData": {"key": "c2VjcmV0=="}}
+VARIABLES = [{"name": "PLAIN", "value": "two words"}, {"name": "FLAGS", "value": "--a=1 --b=2"}, {"name": "PARTS", "value": "x;y"},
+             {"name": "TOKEN", "valueFrom": {"secretKeyRef": {"name": "token", "key": "key"}}}]
+SHOW = "echo on $(hostname): [$PLAIN] [$FLAGS] [$PARTS] [$TOKEN]"
+SHOWN = "[two words] [--a=1 --b=2] [x;y] [c2VjcmV0==]"
+
+
+def variables_reach_the_ranks(cluster, name, mpirun, hosts):
+    cluster.apply(trainjob(name, name, trainer={"numNodes": 2, "env": VARIABLES, "command": [*mpirun, "bash", "-c", SHOW]}))
+    logs = completes(cluster, name)
+    assert sorted(line.partition(" on ")[2] for line in logs.splitlines() if " on " in line) == \
+        [f"{name}-{host}: {SHOWN}" for host in hosts], logs
+
+
+def test_mpi_variables_reach_other_nodes(cluster):
+    cluster.apply(TRUST, TOKEN, mpi_runtime("both", True), mpi_runtime("workers", False), mpi_runtime("sshd", True, labelled="node"))
+    mpirun = ["mpirun", "--allow-run-as-root"]
+    variables_reach_the_ranks(cluster, "both", mpirun, ["launcher-0-0", "node-0-0"])
+    variables_reach_the_ranks(cluster, "workers", mpirun, ["node-0-0", "node-0-1"])
+    variables_reach_the_ranks(cluster, "sshd", mpirun, ["launcher-0-0", "node-0-0"])
+
+
+def test_mpi_variables_beside_options_of_mpirun(cluster):
+    """OpenMPI 4 ends with an error where -x meets a list, so none is there."""
+    cluster.apply(TRUST, mpi_runtime("own", False))
+    job = trainjob("own", "own", trainer={"numNodes": 2, "env": VARIABLES[:2], "command": [
+        "bash", "-c", f"mpirun --allow-run-as-root -x PLAIN bash -c '{SHOW}'"]})
+    warning = run("kubectl", "-n", cluster.namespace, "apply", "-f", "-", text=json.dumps(job)).stderr
+    assert "spec.trainer.env: FLAGS: not passed" in warning and "add -x NAME" in warning, warning
+    logs = completes(cluster, "own")
+    for host in ("node-0-0", "node-0-1"):
+        assert f"on own-{host}: [two words] [] [] []" in logs, logs
+
+
+def test_hydra_passes_variables(cluster):
+    for name, package in (("MPICH", "mpich==5.0.2"), ("Intel", "impi-rt==2021.18.1")):
+        tools = pathlib.Path(run(str(ROOT / "tools/python-tool"), package, "python").stdout.strip()).parents[1]
+        cluster.apply(TRUST, TOKEN, mpi_runtime(name.lower(), True, name, tools=str(tools)))
+        variables_reach_the_ranks(cluster, name.lower(), [f"{tools}/bin/mpiexec"], ["launcher-0-0", "node-0-0"])
 
 
 def test_mpi_with_slow_dns(cluster):

@@ -7,20 +7,21 @@
 namespace trainer::pipeline::mpi {
 
 const std::vector<Implementation>& Implementation::all() {
-  // OpenMPI: as upstream. Intel and MPICH: what kubeflow/mpi-operator gives them.
+  // OpenMPI: as upstream. Intel and MPICH: what kubeflow/mpi-operator gives them, but that it calls
+  // MPICH's arguments of ssh HYDRA_LAUNCH_EXTRA_ARGS, which no Hydra reads.
   static const std::vector<Implementation> kAll = {
-      Implementation("OpenMPI", " slots=",
+      Implementation("OpenMPI", " slots=", "OMPI_MCA_mca_base_env_list", true,
                      {{"OMPI_MCA_orte_default_hostfile", Value::kHostfile},
                       {"OMPI_MCA_orte_keep_fqdn_hostnames", Value::kTrue},
                       {"OMPI_MCA_orte_set_default_slots", Value::kSlots},
                       {"OMPI_MCA_plm_rsh_args", Value::kSshArgs}}),
-      Implementation("Intel", ":",
+      Implementation("Intel", ":", "I_MPI_HYDRA_ENV", false,
                      {{"I_MPI_HYDRA_HOST_FILE", Value::kHostfile},
                       {"I_MPI_HYDRA_BOOTSTRAP_EXEC_EXTRA_ARGS", Value::kSshArgs},
                       {"I_MPI_PERHOST", Value::kSlots}}),
       Implementation(
-          "MPICH", ":",
-          {{"HYDRA_HOST_FILE", Value::kHostfile}, {"HYDRA_LAUNCH_EXTRA_ARGS", Value::kSshArgs}}),
+          "MPICH", ":", "HYDRA_ENV", false,
+          {{"HYDRA_HOST_FILE", Value::kHostfile}, {"HYDRA_LAUNCHER_EXTRA_ARGS", Value::kSshArgs}}),
   };
   return kAll;
 }

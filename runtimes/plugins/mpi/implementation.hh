@@ -21,6 +21,9 @@ class Implementation {
   // Name and value of each variable that the launcher gets, in order.
   std::vector<std::pair<std::string, std::string>> env(std::int64_t slots) const;
   std::vector<std::string_view> env_names() const;
+  // The variable that says which others ranks on other nodes get: a list of them, or "all".
+  std::string_view passing_variable() const { return passing_variable_; }
+  bool passes_list() const { return passes_list_; }
   // One line for each endpoint, each ending in a newline.
   std::string hostfile(const std::vector<std::string>& endpoints, std::int64_t slots) const;
 
@@ -32,12 +35,19 @@ class Implementation {
   };
 
   Implementation(std::string_view name, std::string_view slots_separator,
+                 std::string_view passing_variable, bool passes_list,
                  std::vector<Variable> variables)
-      : name_(name), slots_separator_(slots_separator), variables_(std::move(variables)) {}
+      : name_(name),
+        slots_separator_(slots_separator),
+        passing_variable_(passing_variable),
+        passes_list_(passes_list),
+        variables_(std::move(variables)) {}
   static const std::vector<Implementation>& all();
 
   std::string_view name_;
   std::string_view slots_separator_;  // between a host and its slots
+  std::string_view passing_variable_;
+  bool passes_list_;
   std::vector<Variable> variables_;
 };
 

@@ -279,8 +279,10 @@ void Mpi::warn(const Draft& draft, std::vector<std::string>& warnings) const {
                     "runtime with OpenMPI",
                     kQueueLabel, implementation->name()));
   const Trainer& trainer = trainer_of(draft.job);
-  const bool has_workers = draft.find_job(kNode) && draft.find_job(kLauncher);
-  if (has_workers && !draft.is_launcher_a_node() && (trainer.image || trainer.resourcesPerNode))
+  const auto node = draft.find_job(kNode);
+  const bool has_own_workers =
+      node && draft.find_job(kLauncher) && !draft.is_launcher_a_node() && !draft.is_trainer(*node);
+  if (has_own_workers && (trainer.image || trainer.resourcesPerNode))
     warnings.push_back(
         fmt::format("{}: reaches the launcher only, because runtime \"{}\" has "
                     "mlPolicy.mpi.runLauncherAsNode false; its workers keep "

@@ -1,4 +1,7 @@
-#include "runtimes/plugins/mpi/implementation.hh"
+#include <fmt/format.h>
+
+#include "api/api.hh"
+#include "kube/model/json_text.hh"
 #include "tests/support/catch.hh"
 #include "tests/unit/pipeline/fixtures.hh"
 
@@ -34,7 +37,7 @@ TEST_CASE("hostfiles and environment of each implementation", "[mpi]") {
         "I_MPI_HYDRA_BOOTSTRAP_EXEC_EXTRA_ARGS=-o ConnectionAttempts=10", "I_MPI_PERHOST=4"}},
       {"MPICH",
        "j-node-0-0.j:4\nj-node-0-1.j:4\n",
-       {"HYDRA_HOST_FILE=/etc/mpi/hostfile", "HYDRA_LAUNCH_EXTRA_ARGS=-o ConnectionAttempts=10"}},
+       {"HYDRA_HOST_FILE=/etc/mpi/hostfile", "HYDRA_LAUNCHER_EXTRA_ARGS=-o ConnectionAttempts=10"}},
       {"''",
        "j-node-0-0.j slots=4\nj-node-0-1.j slots=4\n",
        {"OMPI_MCA_orte_default_hostfile=/etc/mpi/hostfile",
@@ -120,42 +123,99 @@ TEST_CASE("slots come from the job, else from the runtime, else from the worker'
   }
 }
 
+Runtime labelled_runtime(bool is_launcher_labelled, bool are_workers_labelled, bool as_node) {
+  Runtime runtime =
+      mpi_runtime(mpi(as_node ? "runLauncherAsNode: true" : "runLauncherAsNode: false"));
+  auto& jobs = runtime.spec.template_->spec->replicatedJobs;
+  if (are_workers_labelled) jobs[0].template_["metadata"]["labels"].set(kAncestorLabel, "trainer");
+  if (!is_launcher_labelled) jobs[1].template_["metadata"]["labels"].erase(kAncestorLabel);
+  return runtime;
+}
+
 TEST_CASE("what reaches launcher and workers", "[mpi]") {
-  const std::string trainer =
+  const TrainJob job = job_with(
       "trainer: {image: 'mine:2', command: [mpirun], args: [a], env: [{name: A, value: '1'}], "
-      "resourcesPerNode: {limits: {cpu: 3}}}";
-  const auto is_labelled = [](Runtime runtime) {
-    runtime.spec.template_->spec->replicatedJobs[0].template_["metadata"]["labels"].set(
-        kAncestorLabel, "trainer");
-    return runtime;
+      "resourcesPerNode: {limits: {cpu: 3}}}");
+  for (const bool launcher_labelled : {true, false})
+    for (const bool workers_labelled : {true, false})
+      for (const bool as_node : {true, false}) {
+        INFO("labels " << launcher_labelled << workers_labelled << ", as node " << as_node);
+        const Built result =
+            built(job, labelled_runtime(launcher_labelled, workers_labelled, as_node));
+        const bool reaches_workers = as_node || workers_labelled;
+        // A launcher that is no node runs only mpirun, so it leaves the resources to the workers.
+        const bool has_resources = as_node || launcher_labelled || !workers_labelled;
+        const kube::Json& worker = container_in(result, "node");
+        const kube::Json& launcher = container_in(result, "launcher");
+        CHECK(strings(launcher.get_array("command")) == Words{"mpirun"});
+        CHECK(strings(launcher.get_array("args")) == Words{"a"});
+        CHECK(launcher.get_string("image") == "mine:2");
+        CHECK(env_value(launcher, "A") == "1");
+        CHECK((launcher.find_path({"resources", "limits", "cpu"}) != nullptr) == has_resources);
+        CHECK(strings(worker.get_array("command")) == Words{"/usr/sbin/sshd"});  // never replaced
+        CHECK(strings(worker.get_array("args")) == Words{"-De"});
+        CHECK(worker.get_string("image") == (reaches_workers ? "mine:2" : "img:1"));
+        CHECK(env_value(worker, "A") == (reaches_workers ? "1" : ""));
+        CHECK((worker.find_path({"resources", "limits", "cpu"}) != nullptr) == reaches_workers);
+        CHECK(result.pod_sets.at(1).count == 1);
+      }
+}
+
+TEST_CASE("each field of spec.trainer has an effect or a warning, wherever the label is", "[mpi]") {
+  struct Field {
+    const char* path;
+    const char* trainer;
+    const char* marker;  // in what is created
   };
-  struct Row {
-    const char* name;
-    Runtime runtime;
-    bool reaches_workers;
+  const Field fields[] = {
+      {"spec.trainer.image", "image: 'marker:7'", "marker:7"},
+      {"spec.trainer.command", "command: [mpirun-marker]", "mpirun-marker"},
+      {"spec.trainer.args", "args: [marker-arg]", "marker-arg"},
+      {"spec.trainer.env", "env: [{name: MARKER, value: v}]", "MARKER"},
+      {"spec.trainer.resourcesPerNode", "resourcesPerNode: {limits: {example.com/marker: 7}}",
+       "example.com/marker"},
+      {"spec.trainer.numNodes", "numNodes: 13", "j-node-0-11.j slots="},
+      {"spec.trainer.numProcPerNode", "numProcPerNode: 17", "slots=17"},
   };
-  const Row rows[] = {
-      {"launcher as node", mpi_runtime(mpi("runLauncherAsNode: true")), true},
-      {"pure launcher", mpi_runtime(mpi("runLauncherAsNode: false")), false},
-      {"launcher as node, workers labelled",
-       is_labelled(mpi_runtime(mpi("runLauncherAsNode: true"))), true},
-      {"pure launcher, workers labelled", is_labelled(mpi_runtime(mpi("runLauncherAsNode: false"))),
-       true},
-  };
-  for (const Row& row : rows) {
-    INFO(row.name);
-    const Built result = built(job_with(trainer), row.runtime);
-    const kube::Json& worker = container_in(result, "node");
-    const kube::Json& launcher = container_in(result, "launcher");
-    CHECK(strings(launcher.get_array("command")) == Words{"mpirun"});
-    CHECK(launcher.get_string("image") == "mine:2");
-    CHECK(env_value(launcher, "A") == "1");
-    CHECK(launcher.find_path({"resources", "limits", "cpu"}) != nullptr);
-    CHECK(strings(worker.get_array("command")) == Words{"/usr/sbin/sshd"});  // never replaced
-    CHECK(strings(worker.get_array("args")) == Words{"-De"});
-    CHECK(worker.get_string("image") == (row.reaches_workers ? "mine:2" : "img:1"));
-    CHECK(env_value(worker, "A") == (row.reaches_workers ? "1" : ""));
-    CHECK((worker.find_path({"resources", "limits", "cpu"}) != nullptr) == row.reaches_workers);
+  for (const bool launcher_labelled : {true, false})
+    for (const bool workers_labelled : {true, false})
+      for (const bool as_node : {true, false})
+        for (const Field& field : fields) {
+          INFO(field.path << ", labels " << launcher_labelled << workers_labelled << ", as node "
+                          << as_node);
+          const Runtime runtime = labelled_runtime(launcher_labelled, workers_labelled, as_node);
+          const TrainJob job = job_with(fmt::format("trainer: {{{}}}", field.trainer));
+          const Built result = built(job, runtime);
+          std::string created = kube::print_json(result.jobset);
+          for (const DependentObject& one : result.dependents)
+            created += kube::print_json(one.object);
+          bool is_said = created.find(field.marker) != std::string::npos;
+          for (const std::string& warning : result.warnings)
+            is_said = is_said || warning.starts_with(field.path);
+          CHECK(is_said);
+        }
+}
+
+TEST_CASE("a JobSet whose launcher has nothing of the job stays as it was made", "[mpi]") {
+  const Runtime runtime = labelled_runtime(false, true, true);
+  const char* const trainers[] = {"{image: 'mine:2'}", "{command: [mpirun], args: [a]}",
+                                  "{env: [{name: A, value: '1'}]}",
+                                  "{resourcesPerNode: {limits: {cpu: 3}}}",
+                                  "{command: [mpirun], env: [{name: A, value: '1'}], numNodes: 3}"};
+  for (const char* trainer : trainers) {
+    INFO(trainer);
+    const TrainJob job = job_with(fmt::format("trainer: {}", trainer));
+    const Built now = built(job, runtime);
+    const auto again = [&](const kube::Json& stored) {
+      return trainer::build(job, runtime, production(), nullptr, &stored).value();
+    };
+    CHECK(again(now.jobset).jobset == now.jobset);
+    // An earlier version left the launcher to the runtime.
+    Built earlier = now;
+    const Built plain = built(job_with("{}"), runtime);
+    const_cast<kube::Json&>(container_in(earlier, "launcher")) = container_in(plain, "launcher");
+    CHECK(earlier.jobset != now.jobset);
+    CHECK(again(earlier.jobset).jobset == earlier.jobset);
   }
 }
 

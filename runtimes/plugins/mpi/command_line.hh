@@ -1,0 +1,24 @@
+// What a launcher's command line says about the variables of its ranks. Pure.
+#pragma once
+
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace trainer::pipeline::mpi {
+
+struct CommandLine {
+  enum class Start {
+    kMpirun,   // by mpirun, which is in sight, and which is not told about variables
+    kExports,  // by mpirun that gets options about variables, such as `-x NAME`
+    kUnknown,  // by a script or program in the image
+  };
+  Start start = Start::kUnknown;
+  std::set<std::string, std::less<>> exported;  // the names after -x
+};
+
+// Reads command and args of a container, in this order; a shell's script is read word by word.
+CommandLine read_command_line(const std::vector<std::string_view>& words);
+
+}  // namespace trainer::pipeline::mpi
