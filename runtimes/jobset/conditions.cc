@@ -71,6 +71,22 @@ void ReconcileContext::set_condition(std::string_view type, bool value, std::str
   for (const std::string& cut : cuts) warn("StatusTruncated", "status: " + cut);
 }
 
+void ReconcileContext::set_replica_failure(const WaitingCause& cause, bool has_event) {
+  Condition next{.type = std::string(kReplicaFailure),
+                 .status = "True",
+                 .reason = cause.reason,
+                 .message = cause.message,
+                 .last_transition_time = observed.now.whole_seconds()};
+  const std::vector<std::string> cuts = fit(next);
+  if (!put(status.conditions, std::move(next)) || has_event) return;
+  warn(cause.reason, cause.message);
+}
+
+void ReconcileContext::clear_replica_failure() {
+  std::erase_if(status.conditions,
+                [](const Condition& each) { return each.type == kReplicaFailure; });
+}
+
 void ReconcileContext::warn(std::string_view reason, std::string message) {
   constexpr std::size_t kMaxEvents = 20;
   if (plan.events.size() >= kMaxEvents) return;

@@ -19,6 +19,8 @@ inline constexpr std::string_view kStartupCompleted = "StartupPolicyCompleted";
 // next process finds it. A later failure of this kind replaces it.
 inline constexpr std::string_view kAvoidedNode = "AvoidedNode";
 
+// kReplicaFailure (runtimes/lifecycle/reasons.hh) is another extension.
+
 // Completed or Failed is True: nothing runs again.
 bool is_finished(const JobSetStatus& status);
 

@@ -5,6 +5,7 @@
 #include "kube/model/meta.hh"
 #include "runtimes/jobset/conditions.hh"
 #include "runtimes/jobset/reconcile_context.hh"
+#include "runtimes/lifecycle/reasons.hh"
 #include "runtimes/views/labels.hh"
 
 namespace trainer::jobset {
@@ -57,7 +58,11 @@ std::string_view phase_of(const JobSet& jobset) {
   return status.restarts > 0 ? "Restarting" : "Pending";
 }
 
-std::string_view waiting_reason(std::string_view phase) {
+std::string_view waiting_reason(const JobSetStatus& status, std::string_view phase) {
+  const bool is_waiting = phase == "Pending" || phase == "Restarting";
+  const auto* const failure = kube::find_condition(status.conditions, kReplicaFailure);
+  if (is_waiting && failure && failure->is_true())
+    if (const auto refusal = known_refusal(failure->reason); !refusal.empty()) return refusal;
   if (phase == "Pending") return "CreatingPods";
   if (phase == "Restarting") return "NodesReplaced";
   if (phase == "Queued") return "WaitingForQuota";

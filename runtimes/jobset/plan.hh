@@ -37,6 +37,13 @@ struct Observed {
   Gates gates;
   JobDecorators decorators;
   FailurePatternCache* failure_patterns = nullptr;  // nullptr: patterns are compiled when needed
+  // A child that could not be written, or nullptr.
+  const kube::Refusal* refusal = nullptr;
+  // The controller of its TrainJob reads the events of its Jobs.
+  bool is_of_trainjob = false;
+  // "REASON: MESSAGE" of the latest warning about the Job that the last plan asked for
+  // (kube::Plan::needs_events); "" where there is none.
+  std::string warning;
   // True where the caller knows that spec.managedBy means this controller. Otherwise it must be
   // absent, or be upstream's own name.
   bool is_managed_here = false;
@@ -52,6 +59,7 @@ struct Observed {
 // - After a failure that was a node's, new Jobs prefer other nodes: see kAvoidedNode.
 // - Complete Jobs, and servers that are ready, outlive a restart where an annotation names their
 //   replicated jobs: see restart.cc.
+// - A child that is refused, or a pod of a Job, is told by the condition ReplicaFailure.
 // - A Job whose labels do not parse is left alone and named in an event, instead of stopping all.
 // - At most 256 Jobs are created at once, fewer large ones, and 1,000 changed or deleted; the rest
 //   follow in the next reconciles.

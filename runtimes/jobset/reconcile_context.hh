@@ -12,6 +12,7 @@
 
 #include "kube/model/name_index.hh"
 #include "runtimes/jobset/plan.hh"
+#include "runtimes/lifecycle/reasons.hh"
 
 namespace trainer::jobset {
 
@@ -76,6 +77,10 @@ struct ReconcileContext {
   // status stays, and queues an event when anything changed.
   void set_condition(std::string_view type, bool value, std::string_view reason,
                      std::string_view message);
+  // The condition ReplicaFailure, which exists only while it is true. `has_event`: a Warning event
+  // has told it already.
+  void set_replica_failure(const WaitingCause& cause, bool has_event);
+  void clear_replica_failure();
   // Only the first few, since a thousand Jobs may have the same problem.
   void warn(std::string_view reason, std::string message);
   template <class First, class... Rest>

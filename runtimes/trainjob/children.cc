@@ -220,7 +220,7 @@ class ChildrenPlanner {
 
   // Written into the JobSet it would stay there and no pod would have it.
   std::optional<std::string> job_of_changed_affinity(const Json& built) const {
-    if (!observed_.jobset_object || !observed_.have_jobs_started) return std::nullopt;
+    if (!observed_.jobset_object || !observed_.have_jobs_started()) return std::nullopt;
     const auto jobs_of = [](const Json& jobset) -> const Json::Array& {
       return jobset.find("spec")->get_array("replicatedJobs");
     };

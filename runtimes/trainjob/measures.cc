@@ -12,7 +12,7 @@ constexpr std::string_view kPhases[] = {"Queued",    "Initializing", "Pending",
                                         "Starting",  "Running",      "Restarting",
                                         "Suspended", "Complete",     "Failed"};
 
-// Of phase.cc, waiting.cc, children.cc, snapshot.cc and unreadable.cc.
+// Of phase.cc, lifecycle/reasons.cc, children.cc, snapshot.cc and unreadable.cc.
 constexpr std::string_view kWaiting[] = {"CreatingPods",
                                          "Scheduling",
                                          "StartingContainers",
@@ -27,6 +27,8 @@ constexpr std::string_view kWaiting[] = {"CreatingPods",
                                          "QuotaExceeded",
                                          "PodsRefused",
                                          "JobsRefused",
+                                         "ServicesRefused",
+                                         "ClaimsRefused",
                                          "PodsWaiting",
                                          "ImagePullFailed",
                                          "ConfigMissing",

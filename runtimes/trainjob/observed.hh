@@ -1,6 +1,7 @@
 // What is known of one TrainJob and of what belongs to it: the input of plan_trainjob(). Pure.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <optional>
@@ -13,6 +14,7 @@
 #include "kube/model/time.hh"
 #include "runtimes/jobset/gates.hh"
 #include "runtimes/trainjob/runtime_snapshot.hh"
+#include "runtimes/views/job.hh"
 #include "runtimes/views/pod.hh"
 
 namespace trainer {
@@ -48,14 +50,13 @@ struct TrainJobObserved {
   // "unchanged". One that exists but has no entry here counts as owned and unchanged.
   std::map<std::string, std::shared_ptr<const kube::Json>> dependent_objects;
   std::string build_error;  // the last refused child, for status.message
-  std::string
-      waiting_event;  // a scheduler's or controller's text for a stuck job, when it was asked for
+  // "REASON: MESSAGE" of the latest warning about the object that the last plan asked for
+  // (kube::Plan::needs_events); "" where there is none.
+  std::string waiting_event;
   // Nodes of the JobSet as this process built it; 0: it did not. It bridges the time between the
   // JobSet and the status that has it.
   std::int32_t total_nodes = 0;
-  // The Job controller has begun with a Job of this JobSet: from then on it says itself what keeps
-  // it from making pods.
-  bool have_jobs_started = true;
+  std::vector<const JobView*> jobs;  // of the JobSet
   // When this process saw first that all nodes have a machine; Time(): the event has been sent.
   std::optional<kube::Time> scheduled_since;
   bool is_jobset_controller_active = true;  // this controller owns the job's JobSet
@@ -64,6 +65,13 @@ struct TrainJobObserved {
                                   // "" in the other modes
   bool marks_finished = false;    // finished jobs get the mark of finished_marker.hh
   kube::Time now;
+
+  // The Job controller has begun with a Job: from then on it says itself what keeps it from making
+  // pods.
+  bool have_jobs_started() const {
+    return std::any_of(jobs.begin(), jobs.end(),
+                       [](const JobView* each) { return each->has_start_time; });
+  }
 };
 
 }  // namespace trainer

@@ -159,14 +159,26 @@ PhaseVerdict live(const TrainJobObserved& observed, const TrainJobStatus& before
   return restarting(jobset, false, pods);
 }
 
-// The words of an event explain a job whose pods do not.
-PhaseVerdict explained(PhaseVerdict result, std::string_view event) {
+// The words of an event explain a job whose pods do not. Pods that are refused outweigh what those
+// that exist wait for.
+PhaseVerdict explained(PhaseVerdict result, const JobView* job_without_pods,
+                       std::string_view event) {
+  const bool is_refused = job_without_pods && is_refusal_event(event);
+  const bool has_own_words = !result.is_unexplained;
+  if (job_without_pods && result.phase != "Running") result.is_unexplained = true;
   if (!result.is_unexplained) return result;
   const auto cause = cause_of_event(event);
-  if (!cause) return result;
+  if (!cause || (has_own_words && !is_refused)) return result;
   PhaseVerdict unexplained = verdict(result.phase, cause->reason, cause->message);
   unexplained.is_unexplained = true;
   return unexplained;
+}
+
+// A child that the JobSet controller cannot create, by its own words.
+PhaseVerdict refused(PhaseVerdict result, const JobSet& jobset) {
+  const kube::Condition* failure = kube::find_condition(jobset.status.conditions, kReplicaFailure);
+  if (!failure || !failure->is_true()) return result;
+  return verdict(result.phase, failure->reason, failure->message);
 }
 
 }  // namespace
@@ -184,7 +196,7 @@ bool is_problem_reason(std::string_view reason) {
 
 PhaseVerdict compute_phase(const TrainJobObserved& observed, const TrainJobStatus& before,
                            const TrainJobStatus& after, const PodFacts* pods,
-                           const std::optional<Blocked>& blocked) {
+                           const JobView* job_without_pods, const std::optional<Blocked>& blocked) {
   if (const kube::Condition* terminal = find_terminal(after)) return finished(*terminal, after);
   PhaseVerdict result;
   if (observed.job.is_suspended()) {
@@ -192,7 +204,9 @@ PhaseVerdict compute_phase(const TrainJobObserved& observed, const TrainJobStatu
   } else if (!observed.jobset || !pods) {
     result = without_pods(observed, pods);
   } else {
-    result = explained(live(observed, before, after, *pods), observed.waiting_event);
+    result =
+        explained(live(observed, before, after, *pods), job_without_pods, observed.waiting_event);
+    result = refused(std::move(result), *observed.jobset);
   }
   // What cannot be written outweighs what is waited for; the phase stays what the pods make it.
   return blocked ? verdict(result.phase, blocked->reason, blocked->message) : result;

@@ -27,9 +27,9 @@ bool is_problem_reason(std::string_view reason);
 const kube::Condition* restarting_condition(const JobSet& jobset);
 
 // `after`: the status with its conditions settled. `before`: the stored one. `pods`: nullptr
-// without a JobSet.
+// without a JobSet. `job_without_pods`: one whose pods are missing, or nullptr.
 PhaseVerdict compute_phase(const TrainJobObserved& observed, const TrainJobStatus& before,
                            const TrainJobStatus& after, const PodFacts* pods,
-                           const std::optional<Blocked>& blocked);
+                           const JobView* job_without_pods, const std::optional<Blocked>& blocked);
 
 }  // namespace trainer

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "api/api.hh"
+#include "kube/model/resources.hh"
 #include "runtimes/trainjob/children.hh"
 #include "runtimes/trainjob/conditions.hh"
 #include "runtimes/trainjob/deadline.hh"
@@ -167,12 +168,14 @@ class TrainJobPlanner {
     if (facts.nodes.total > 0 && facts.nodes.scheduled >= facts.nodes.total)
       plan_.scheduled_since = observed_.scheduled_since.value_or(observed_.now);
     settle_times(facts);
+    const JobView* const job_without_pods = find_job_without_pods(observed_.jobs);
     const PhaseVerdict verdict =
-        compute_phase(observed_, before_, after_, jobset_ ? &facts : nullptr, children_.blocked);
+        compute_phase(observed_, before_, after_, jobset_ ? &facts : nullptr, job_without_pods,
+                      children_.blocked);
     after_.phase = verdict.phase;
     after_.reason = verdict.reason;
     after_.message = verdict.message;
-    if (verdict.is_unexplained) request_events();
+    if (verdict.is_unexplained) request_events(job_without_pods);
     if (before_ == after_) return;  // as nearly always
     const std::vector<std::string> cuts = fit(after_);
     plan_.status_patch = status_patch(before_, after_);
@@ -247,8 +250,24 @@ class TrainJobPlanner {
     }
   }
 
-  // No pod says why the job does not start: perhaps an event does.
-  void request_events() {
+  // No pod says why the job does not start: perhaps an event does. `job_without_pods`: a Job that
+  // the Job controller cannot, or cannot yet, create pods for.
+  void request_events(const JobView* job_without_pods) {
+    const auto source = event_source(job_without_pods);
+    const auto waited = observed_.now - waits_since();
+    const bool is_begun = job_without_pods || has_anything_started();
+    const auto patience = is_begun ? kPatience : kEventInterval;
+    if (source && waited >= patience) {
+      plan_.needs_events = source;
+      return wake_within(plan_, kEventInterval);
+    }
+    // That a scheduler or kubelet has begun with a pod is visible on the pod; that the Job
+    // controller has begun with a Job, on nothing that would start a reconcile.
+    const auto next = is_job_to_start() ? kPatience : patience;
+    wake_within(plan_, waited < next ? next - waited : next);
+  }
+
+  kube::Time waits_since() const {
     kube::Time since =
         jobset_ ? jobset_->metadata.creation_timestamp.value_or(observed_.now) : observed_.now;
     const auto take = [&since](const kube::Condition& condition) {
@@ -257,22 +276,36 @@ class TrainJobPlanner {
     for (const kube::Condition& condition : after_.conditions) take(condition);
     if (const auto* restarting = jobset_ ? restarting_condition(*jobset_) : nullptr)
       take(*restarting);
-    const auto waited = observed_.now - since;
-    const auto patience = has_any_pod_started() ? kPatience : kEventInterval;
-    plan_.needs_events = waited >= patience;
-    if (plan_.needs_events) return wake_within(plan_, kEventInterval);
-    // That a scheduler or kubelet has begun with a pod is visible on the pod; that the Job
-    // controller has begun with a Job, on nothing that would start a reconcile.
-    const auto next = observed_.pods.empty() ? kPatience : patience;
-    wake_within(plan_, waited < next ? next - waited : next);
+    return since;
+  }
+
+  // A refusal of pods is an event of their Job. Else a pod that waits may have one. Events about a
+  // JobSet are those of another JobSet controller: this program's own sets a condition.
+  std::optional<kube::EventSource> event_source(const JobView* job_without_pods) const {
+    if (job_without_pods) return kube::EventSource{kube::kJobs.kind, job_without_pods->name};
+    for (const PodView* pod : observed_.pods)
+      if (pod->phase == "Pending" && !pod->is_deleting)
+        return kube::EventSource{kube::kPods.kind, pod->name};
+    if (!observed_.jobs.empty())
+      return kube::EventSource{kube::kJobs.kind, observed_.jobs.front()->name};
+    if (observed_.is_jobset_controller_active) return std::nullopt;
+    return kube::EventSource{kJobSets.kind, observed_.job.metadata.name};
   }
 
   // A Job controller or a scheduler that has not come to this job yet has nothing to say of it. The
   // scheduler's first message is on the pod; what it cannot say there, the kubelet says in events.
-  bool has_any_pod_started() const {
-    if (observed_.pods.empty()) return observed_.have_jobs_started;
+  bool has_anything_started() const {
+    if (observed_.jobs.empty()) return true;
+    if (observed_.pods.empty()) return observed_.have_jobs_started();
     return std::any_of(observed_.pods.begin(), observed_.pods.end(),
                        [](const PodView* pod) { return pod && !pod->node_name.empty(); });
+  }
+
+  bool is_job_to_start() const {
+    return observed_.jobs.empty() ||
+           std::any_of(observed_.jobs.begin(), observed_.jobs.end(), [](const JobView* job) {
+             return !job->has_start_time && !job->is_suspended && !job->is_deleting;
+           });
   }
 
   // What a finished job leaves to do. All of it is repeated until it is done, also when something

@@ -20,7 +20,6 @@ struct TrainJobPlan : kube::Plan {
   std::vector<std::pair<kube::Resource, kube::ObjectKey>> needs_dependents;
   std::optional<std::int32_t> total_nodes;    // of a JobSet that was built, see TrainJobObserved
   std::optional<kube::Time> scheduled_since;  // the next plan's
-  bool needs_events = false;  // stuck for a while: ask for the events of this job's pods
   // Indexes into `actions`: Secrets that get a fresh SSH key pair (ssh-privatekey, ssh-publickey)
   // before they are sent.
   std::vector<std::size_t> ssh_key_actions;

@@ -3,13 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <functional>
 #include <unordered_map>
 #include <utility>
 
 #include "kube/model/resources.hh"
-#include "runtimes/trainjob/plan.hh"
 #include "kube/model/visible_text.hh"
+#include "runtimes/trainjob/plan.hh"
 #include "runtimes/v1/policies.hh"
 #include "runtimes/v1/validate.hh"
 
@@ -32,6 +33,9 @@ RoleState make_role(const ReconcileContext& context, std::string_view name,
     role.counters.selector = selector_of(context.framework, context.name(), role.type);
   return role;
 }
+
+// Such an object is not watched.
+constexpr std::chrono::seconds kBlockedInterval{10};
 
 bool owns(const Job& job, const Json& object) {
   const kube::ObjectMeta meta = kube::ObjectMeta::of(object);
@@ -97,11 +101,11 @@ bool ReconcileContext::is_true(std::string_view type) const {
 }
 
 void ReconcileContext::report(std::string_view type, std::string reason, std::string message) {
+  message = kube::visible_text(std::move(message));  // as set_condition() stores it
   const auto& stored = observed.job.status.conditions;
   const bool is_known = std::any_of(stored.begin(), stored.end(), [&](const JobCondition& one) {
     return one.reason == reason && one.message == message;
   });
-  message = kube::visible_text(std::move(message));  // as set_condition() stores it
   if (is_known) return;
   kube::PlannedEvent event;
   event.type = type;
@@ -132,6 +136,13 @@ void ReconcileContext::relay(std::string_view type, std::string_view reason,
   const bool is_known =
       observed.relayed ? observed.relayed->contains(hash) : !observed.job.status.conditions.empty();
   if (!is_known) note(type, reason, message);
+}
+
+bool ReconcileContext::block(std::string message) {
+  relay("Warning", "ErrResourceExists", message);
+  plan.requeue_within(kBlockedInterval);
+  blocked = WaitingCause{"ChildNameTaken", std::move(message)};
+  return false;
 }
 
 kube::Action& ReconcileContext::act(kube::Action::Verb verb, const kube::Resource& resource,

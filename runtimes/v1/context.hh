@@ -1,11 +1,13 @@
 // What the policies of one reconcile of a V1 job share. Internal to runtimes/v1.
 #pragma once
 
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "runtimes/lifecycle/reasons.hh"
 #include "runtimes/v1/plan.hh"
 
 namespace trainer::v1 {
@@ -46,6 +48,7 @@ struct ReconcileContext {
   JobPlan plan;
   std::set<std::string_view> counted_pods;  // uids in the stored status.restartedPods: failed pods
                                             // whose restart is counted, and which still exist
+  std::optional<WaitingCause> blocked;      // see block()
   bool leaves_pods = false;                 // this reconcile creates and deletes no pod
   // See too_large(): the roles are empty, and only what stops a job is done.
   bool is_too_large = false;
@@ -69,6 +72,9 @@ struct ReconcileContext {
   // As note(), but only once as long as the cause of the event remains: later plans of the same
   // event do nothing (JobPlan::relayed).
   void relay(std::string_view type, std::string_view reason, const std::string& message);
+
+  // Another owner's object has the name of one that the job needs. Answers false: the job waits.
+  bool block(std::string message);
 
   // A new object of this job: name, namespace and owner are added to `body`.
   void create(const kube::Resource& resource, std::string object_name, kube::Json body, int stage,

@@ -100,12 +100,9 @@ bool sync_pod_group(ReconcileContext& context) {
     context.create(*groups, context.name(), std::move(group), kBeforePods, "FailedCreatePodGroup");
   } else if (const kube::ObjectMeta meta = kube::ObjectMeta::of(*stored);
              meta.controller() && !context.is_owner_of(*stored)) {
-    context.relay("Warning", "ErrResourceExists",
-                  fmt::format("PodGroup {} belongs to {} {}; delete that, or give this job another "
-                              "name",
-                              context.name(), meta.controller()->kind, meta.controller()->name));
-    context.plan.requeue_within(std::chrono::seconds(10));
-    return false;
+    return context.block(
+        fmt::format("PodGroup {} belongs to {} {}; delete that, or give this job another name",
+                    context.name(), meta.controller()->kind, meta.controller()->name));
   } else {
     update_group(context, *groups, *stored, spec_of(context));
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtimes/lifecycle/reasons.hh"
 #include "runtimes/v1/policies.hh"
 
 namespace trainer::v1 {
@@ -34,7 +35,11 @@ bool has_run(const JobStatus& status) {
   });
 }
 
-std::string_view waiting_reason(std::string_view phase) {
+std::string_view waiting_reason(const JobStatus& status, std::string_view phase) {
+  const bool is_waiting = phase == "Pending" || phase == "Restarting";
+  for (const JobCondition& condition : status.conditions)
+    if (is_waiting && condition.type == kReplicaFailure && condition.is_true())
+      if (const auto refusal = known_refusal(condition.reason); !refusal.empty()) return refusal;
   if (phase == "Pending") return "CreatingPods";
   if (phase == "Restarting") return "NodesReplaced";
   return phase == "Suspended" ? phase : std::string_view();

@@ -171,6 +171,7 @@ JobPlan plan(const Observed& observed) {
     needs.relayed = observed.relayed.value_or(std::unordered_set<std::uint64_t>());
     return needs;
   }
+  tell_refusal(context);
   finish_status(context);
   context.plan.extensions = StatusExtensions(context.status);
   return std::move(context.plan);
@@ -182,8 +183,8 @@ std::vector<kube::Json> all_children(const Framework& framework, const Job& job,
   running.spec.runPolicy.suspend = false;
   const Observed observed{framework, running, {}, {}, {}, {}, settings, {}};
   ReconcileContext context(observed);
-  sync_pod_group(context);
   if (context.is_too_large) return {};
+  sync_pod_group(context);
   if (framework.sync_dependents) framework.sync_dependents(context);
   sync_pods(context, Batch());
   std::vector<kube::Json> children;

@@ -52,6 +52,7 @@ struct Observed {
   std::optional<std::unordered_set<std::uint64_t>> relayed;
   const Settings& settings;
   kube::Time now;
+  const kube::Refusal* refusal = nullptr;  // a child that could not be written
 };
 
 struct JobPlan : kube::Plan {
@@ -98,8 +99,8 @@ kube::Json trim_dependent(const Job& job, kube::Json object);
 const kube::Resource* pod_groups_of(const Settings& settings);
 
 // All pods, Services and dependent objects that a job has when it starts, in order; for render.
-std::vector<kube::Json> all_children(const Framework& framework, const Job& job,
 // None of a job that is refused for its size (validate.hh, too_large()).
+std::vector<kube::Json> all_children(const Framework& framework, const Job& job,
                                      const Settings& settings);
 
 }  // namespace trainer::v1

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "kube/model/patch.hh"
+#include "runtimes/lifecycle/reasons.hh"
 #include "runtimes/trainjob/failure.hh"
 #include "runtimes/v1/policies.hh"
 
@@ -84,6 +85,24 @@ void relay_troubles(ReconcileContext& context) {
     for (const PodView::Trouble& trouble : pod->troubles)
       context.relay("Warning", trouble.reason.empty() ? "PodTrouble" : trouble.reason,
                     trouble.message);
+}
+
+// It is the first condition, and exists only while a child is refused: the column STATE and some
+// clients read the last one.
+void tell_refusal(ReconcileContext& context) {
+  if (context.is_finished()) return;
+  const auto* refusal = context.observed.refusal;
+  const auto cause = refusal ? cause_of_refusal(*refusal) : std::move(context.blocked);
+  auto& conditions = context.status.conditions;
+  std::erase_if(conditions, [](const auto& each) { return each.type == kReplicaFailure; });
+  if (!cause) return;
+  JobCondition condition;
+  condition.type = kReplicaFailure;
+  condition.status = "True";
+  condition.reason = cause->reason;
+  condition.message = cause->message;
+  condition.lastUpdateTime = condition.lastTransitionTime = context.observed.now.whole_seconds();
+  conditions.insert(conditions.begin(), std::move(condition));
 }
 
 void finish_status(ReconcileContext& context) {

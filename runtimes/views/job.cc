@@ -115,6 +115,19 @@ const kube::Condition* JobView::failure() const {
   return failure_target ? &*failure_target : nullptr;
 }
 
+bool JobView::lacks_pods() const {
+  if (!has_start_time || is_suspended || is_deleting || finished || failure_target) return false;
+  const std::int32_t wanted = parallelism.value_or(1);
+  const std::int32_t left = completions ? *completions - succeeded : wanted;
+  return active < std::min(wanted, left);
+}
+
+const JobView* find_job_without_pods(const std::vector<const JobView*>& jobs) {
+  const auto at =
+      std::find_if(jobs.begin(), jobs.end(), [](const JobView* job) { return job->lacks_pods(); });
+  return at == jobs.end() ? nullptr : *at;
+}
+
 Json scheduling_of(const Json& pod_template) {
   Json scheduling = Json::object();
   for (const auto& [part, name] : kScheduling)

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "kube/model/json.hh"
 #include "kube/model/meta.hh"
@@ -46,6 +47,9 @@ struct JobView {
   // The condition by which the Job counts as failed, or nullptr.
   const kube::Condition* failure() const;
   bool is_complete() const { return finished && finished->type == "Complete"; }
+  // The Job controller has begun with this Job, which has not ended, and pods are missing: they are
+  // refused, or are about to be created.
+  bool lacks_pods() const;
   // Of what a resume may merge, whether it is the very same object.
   friend bool operator==(const JobView&, const JobView&) = default;
 };
@@ -54,6 +58,9 @@ struct JobView {
 // wrong type count as absent: the API server has checked what it stored.
 std::shared_ptr<JobView> view_job(const kube::Json& job);
 std::shared_ptr<JobView> transform_job(std::string_view json_text);
+
+// The first of these Jobs that lacks pods, or nullptr.
+const JobView* find_job_without_pods(const std::vector<const JobView*>& jobs);
 
 // The scheduling part of a pod template, as JobView::scheduling holds it; absent members left out.
 kube::Json scheduling_of(const kube::Json& pod_template);

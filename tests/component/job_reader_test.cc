@@ -28,7 +28,7 @@ std::string object(const std::string& kind, const std::string& name, const std::
 }
 
 struct Fixture : trainer::test::IdleManager {
-  JobReader reader{client, jobsets(), jobs(), pods(), false};
+  JobReader reader{client, jobsets(), false};
   std::shared_ptr<JobState> state = std::make_shared<JobState>();
 
   // The text of all that is kept once this object has been read.
@@ -69,28 +69,46 @@ TEST_CASE_METHOD(Fixture, "a warning of a pod holds until its next step has come
   };
   const std::string mount = R"(,{"type":"Warning","reason":"FailedMount","message":"no volume",)"
                             R"("lastTimestamp":"2026-08-20T10:00:06Z"})";
+  // In the second in which another pod was created.
+  const std::string refused =
+      R"({"type":"Warning","reason":"FailedCreate","message":"exceeded quota",)"
+      R"("lastTimestamp":"2026-08-20T10:00:05Z"})";
   const std::pair<std::string, std::string> rows[] = {
       {no_room, "FailedScheduling: no GPUs"},
       {no_room + normal("NotTriggerScaleUp"), "FailedScheduling: no GPUs"},
       {no_room + normal("Scheduled"), ""},
       {no_room + normal("Scheduled") + mount, "FailedMount: no volume"},
-      {no_room + mount + normal("Scheduled"), "FailedMount: no volume"}};
-  pods().update_if_newer(
-      R"({"metadata":{"name":"p","namespace":"n","uid":"p","resourceVersion":"1","labels":{)"
-      R"("jobset.sigs.k8s.io/jobset-name":"j"}},"status":{"phase":"Pending"}})");
-  TrainJob job;
-  job.metadata.name = "j";
-  job.metadata.ns = "n";
-  TrainJobPlan plan;
-  plan.needs_events = true;
+      {no_room + mount + normal("Scheduled"), "FailedMount: no volume"},
+      {no_room + normal("SuccessfulCreate"), ""},
+      {refused + normal("SuccessfulCreate"), "FailedCreate: exceeded quota"}};
   for (const auto& [events, kept] : rows) {
     CAPTURE(events);
     api.on("GET", "/api/v1/namespaces/n/events")
         .answer(200, R"({"metadata":{"resourceVersion":"9"},"items":[)" + events + "]}");
-    JobReader::Reads reads;
-    state->events_read_at.reset();
-    REQUIRE(kube::run_task(io, reader.read_needs(job, plan, state, reads)));
-    CHECK(state->waiting_event == kept);
+    const auto last = std::make_shared<LastWarning>();
+    CHECK(kube::run_task(io, read_last_warning(client, "n", kube::EventSource{"Pod", "p"}, last)));
+    CHECK(last->text == kept);
+  }
+}
+
+TEST_CASE_METHOD(Fixture, "the events of an object are read every thirty seconds") {
+  api.on("GET", "/api/v1/namespaces/n/events")
+      .answer(200,
+              R"({"metadata":{"resourceVersion":"9"},"items":[{"type":"Warning",)"
+              R"("reason":"FailedCreate","message":"m","lastTimestamp":"2026-08-20T10:00:05Z"}]})");
+  const auto last = std::make_shared<LastWarning>();
+  const kube::EventSource job{"Job", "j-node-0"};
+  const auto read = [&](std::optional<kube::EventSource> source) {
+    return kube::run_task(io, read_last_warning(client, "n", std::move(source), last));
+  };
+  CHECK(read(job));
+  CHECK_FALSE(read(job));
+  CHECK_FALSE(read(kube::EventSource{"Pod", "p"}));  // five seconds later
+  CHECK(last->text == "FailedCreate: m");
+  SECTION("the plan needs them no more") {
+    CHECK(read(std::nullopt));
+    CHECK(last->text.empty());
+    CHECK_FALSE(read(std::nullopt));
   }
 }
 

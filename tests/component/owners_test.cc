@@ -134,7 +134,7 @@ TEST_CASE_METHOD(Fixture,
   const TrainJob trained = trainjob();
   for (const Case& c : cases) {
     CAPTURE(c.resource.kind, c.owner);
-    JobReader reader(client, jobsets(), jobs(), pods(), false);
+    JobReader reader(client, jobsets(), false);
     const kube::ObjectKey key{"n", "d-" + c.owner};
     const std::string large(900'000, 'x');
     api.on("GET", kube::api_path(c.resource, key))

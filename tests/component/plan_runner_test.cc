@@ -247,6 +247,44 @@ TEST_CASE("events of actions wait for no status, and are lost with a refused act
   CHECK((sent[0] == "Normal Created: created JobSet x") != is_refused);
 }
 
+TEST_CASE("a refusal is told until the write succeeds, and then another plan follows at once") {
+  Fixture peer;
+  const auto job = create_job("x-w-0");
+  const auto& runner = peer.jobsets.plan_runner;
+  CHECK_FALSE(runner.refusal_of("u1"));
+  peer.on(job).answer(403, refusal(403, "Forbidden", "exceeded quota"));
+  CHECK_FALSE(peer.run(kJobSets, plan_of({job})));
+  REQUIRE(runner.refusal_of("u1"));
+  CHECK(runner.refusal_of("u1")->resource == kube::kJobs);
+  CHECK_THAT(runner.refusal_of("u1")->message, Catch::Contains("exceeded quota"));
+  CHECK_FALSE(runner.refusal_of("another"));
+  peer.on(job).answer(201, stored(kube::kJobs, "x-w-0", "u1"));
+  const auto accepted = peer.run(kJobSets, plan_of({job}));
+  REQUIRE(accepted);
+  CHECK(*accepted == milliseconds(0));
+  CHECK_FALSE(runner.refusal_of("u1"));
+  const auto idle = peer.run(kJobSets, plan_of({}));
+  REQUIRE(idle);
+  CHECK_FALSE(*idle);
+}
+
+TEST_CASE("an error of the API server is told like a refusal once it has lasted for five seconds") {
+  Fixture peer;
+  const auto job = create_job("x-w-0");
+  const auto& runner = peer.jobsets.plan_runner;
+  const auto fails = [&] {
+    peer.on(job).answer(500, refusal(500, "InternalError", "failed calling webhook")).always();
+    CHECK_FALSE(peer.run(kJobSets, plan_of({job})));
+  };
+  fails();
+  CHECK_FALSE(runner.refusal_of("u1"));
+  peer.clock.advance(std::chrono::seconds(5));
+  fails();
+  CHECK(runner.refusal_of("u1"));
+  peer.jobsets.plan_runner.forget("u1");
+  CHECK_FALSE(runner.refusal_of("u1"));
+}
+
 TEST_CASE("what is due in time does not wait for the backoff of a child that is refused") {
   for (const milliseconds left : {milliseconds(90'000), milliseconds(3)}) {
     Fixture peer;

@@ -167,11 +167,11 @@ Task<Result<kube::Requeue>> JobSetController::reconcile(kube::ObjectKey key) {
   const bool were_claims_known = claims_.has(stored->uid);
   if (!needs_no_claims(*jobset))
     if (auto read = co_await claims_.read(*jobset); !read) co_return tl::unexpected(read.error());
-  kube::Plan plan = co_await plan_for(*stored, *jobset);
+  kube::Plan plan = co_await plan_with_events(stored, *jobset);
   if (were_claims_known && starts_pods(plan)) {
     claims_.forget(stored->uid);  // a user may have deleted claims that the new pods mount
     if (auto read = co_await claims_.read(*jobset); !read) co_return tl::unexpected(read.error());
-    plan = co_await plan_for(*stored, *jobset);
+    plan = co_await plan_with_events(stored, *jobset);
   }
   // Deleted during the reads: a claim created now would never be garbage collected.
   if (!exists(key, stored->uid)) co_return kube::Requeue{};
@@ -193,6 +193,19 @@ Task<Result<kube::Requeue>> JobSetController::reconcile(kube::ObjectKey key) {
     claims_.forget(stored->uid);
   }
   co_return done;
+}
+
+Task<kube::Plan> JobSetController::plan_with_events(Stored stored, const JobSet& jobset) {
+  kube::Plan plan = co_await plan_for(*stored, jobset);
+  const auto known = warnings_.find(stored->uid);
+  if (!plan.needs_events && known == warnings_.end()) co_return plan;
+  auto warning = known == warnings_.end() ? std::make_shared<LastWarning>() : known->second;
+  warnings_[stored->uid] = warning;
+  const bool has_read = co_await read_last_warning(context_.client, stored->object_key.ns,
+                                                   plan.needs_events, warning);
+  if (has_read) plan = co_await plan_for(*stored, jobset);
+  if (!plan.needs_events) warnings_.erase(stored->uid);
+  co_return plan;
 }
 
 Task<kube::Plan> JobSetController::plan_for(const kube::StoredObject& stored,
@@ -236,7 +249,11 @@ void JobSetController::observe(const kube::StoredObject& stored, const JobSet& j
   }
   observed.claims = claims_.names(stored.uid);
   observed.now = context_.client.clock().now();
-  if (is_of_trainjob(stored)) observed.decorators = production_job_decorators();
+  observed.is_of_trainjob = is_of_trainjob(stored);
+  if (observed.is_of_trainjob) observed.decorators = production_job_decorators();
+  observed.refusal = context_.plan_runner.refusal_of(stored.uid);
+  if (const auto known = warnings_.find(stored.uid); known != warnings_.end())
+    observed.warning = known->second->text;
   observed.failure_patterns = &failure_patterns_;
   observed.is_managed_here = true;  // nothing is planned for any other
 }
@@ -271,7 +288,7 @@ void JobSetController::measure(const kube::ObjectKey& key, const std::string& ui
   JobFacts facts;
   facts.ns = key.ns;
   facts.phase = jobset::phase_of(jobset);
-  facts.waiting = jobset::waiting_reason(facts.phase);
+  facts.waiting = jobset::waiting_reason(jobset.status, facts.phase);
   facts.failure = jobset::failure_reason(jobset.status);
   facts.created = jobset.metadata.creation_timestamp.value_or(kube::Time());
   facts.reach(JobStep::kFirstPod, record.awaits(JobStep::kFirstPod) &&
@@ -295,6 +312,7 @@ bool JobSetController::exists(const kube::ObjectKey& key, const std::string& uid
 
 void JobSetController::forget(const std::string& uid) {
   claims_.forget(uid);
+  warnings_.erase(uid);
   removed_.erase(uid);
   records_.erase(uid);
 }

@@ -11,6 +11,7 @@
 
 #include "api/jobset.hh"
 #include "controller/kinds/common/collections.hh"
+#include "controller/kinds/common/last_warning.hh"
 #include "controller/kinds/jobset/jobset_state.hh"
 #include "controller/kinds/jobset/known_claims.hh"
 #include "controller/registration/job_metrics.hh"
@@ -48,6 +49,8 @@ class JobSetController final : public kube::Controller {
   void on_pod(const Pod& before, const Pod& after);
 
  private:
+  // Reads the events that the plan asks for.
+  kube::Task<kube::Plan> plan_with_events(Stored stored, const JobSet& jobset);
   kube::Task<kube::Plan> plan_for(const kube::StoredObject& stored, const JobSet& jobset);
   // Fills in what plan() reads beside Jobs and gates.
   void observe(const kube::StoredObject& stored, const JobSet& jobset,
@@ -73,6 +76,7 @@ class JobSetController final : public kube::Controller {
   const JobCache& jobs_;
   const PodCache& pods_;
   KnownClaims claims_;
+  std::unordered_map<std::string, std::shared_ptr<LastWarning>> warnings_;  // by uid
   jobset::FailurePatternCache failure_patterns_;
   bool is_mode_known_;
   // Jobs that were complete when they were deleted, in their last state: by the uid of their

@@ -9,10 +9,10 @@
 #include "controller/kinds/trainjob/pipeline_settings.hh"
 #include "runtimes/builtin/builtin_runtimes.hh"
 #include "runtimes/jobset/admission.hh"
+#include "runtimes/lifecycle/reasons.hh"
 #include "runtimes/plugins/registry.hh"
 #include "runtimes/trainjob/failure.hh"
 #include "runtimes/trainjob/legacy.hh"
-#include "runtimes/trainjob/waiting.hh"
 #include "runtimes/views/labels.hh"
 
 namespace trainer {
@@ -122,7 +122,7 @@ std::string advice(const TrainJob& job, std::string_view program) {
   const TrainJobStatus& status = job.status;
   if (status.phase.empty())
     return "Check that the controller runs: `kubectl -n kubeflow-system get pods,leases`.";
-  std::string text = advice_for(status.reason);
+  std::string text = advice_for(status.reason, status.message);
   if (status.phase == "Failed" && text.empty()) return advice_for_failure(job, program);
   if (status.phase != "Failed" && status.reason == "ContainersCrashing")
     text += fmt::format(" Read it with {}.", logs_command(job, program));

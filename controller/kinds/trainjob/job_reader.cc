@@ -2,21 +2,14 @@
 
 #include <fmt/format.h>
 
-#include "kube/client/url.hh"
 #include "kube/model/json_text.hh"
 #include "kube/model/resources.hh"
-#include "runtimes/views/text.hh"
 
 namespace trainer {
 namespace {
 
 using kube::Result;
 using kube::Task;
-
-// The events of a job that waits are read at most this often.
-constexpr std::chrono::seconds kEventsInterval{30};
-constexpr std::size_t kMaxEventPages = 2;  // any user can write Events about a pod
-constexpr std::size_t kMaxEventText = 2'048;
 
 kube::ObjectKey snapshot_key(const TrainJob& job) {
   return {job.metadata.ns, job.metadata.name + "-runtime-snapshot"};
@@ -31,12 +24,6 @@ kube::Json kept_of(kube::Json object, const kube::Resource& resource, const Trai
   kube::Json kept = kube::Json::object({{"metadata", kube::Json::object()}});
   if (owner) kept["metadata"].set("ownerReferences", kube::Json::array({owner->to_json()}));
   return kept;
-}
-
-// Of the scheduler and the kubelet: what a warning before it said no longer holds the pod up.
-// Others say nothing about that, such as the autoscaler's.
-bool is_progress(std::string_view reason) {
-  return reason == "Scheduled" || reason == "Pulling" || reason == "Pulled";
 }
 
 }  // namespace
@@ -59,15 +46,13 @@ Task<Result<bool>> JobReader::read_needs(const TrainJob& job, const TrainJobPlan
     if (!read) co_return tl::unexpected(read.error());
     has_read = true;
   }
-  const auto now = client_.clock().steady();
-  if (plan.needs_events &&
-      (!state->events_read_at || now - *state->events_read_at >= kEventsInterval)) {
-    state->events_read_at = now;
-    co_await read_events(job, state);
-    has_read = true;
-  } else if (!has_read && !plan.needs_events && !state->waiting_event.empty()) {
-    state->waiting_event.clear();
-    has_read = true;
+  if (plan.needs_events || !has_read) {
+    std::shared_ptr<LastWarning> warning(state, &state->warning);
+    if (co_await read_last_warning(client_, job.metadata.ns, plan.needs_events, warning)) {
+      has_read = true;
+      // One may have been deleted.
+      if (warning->text.starts_with("FailedMount")) state->forget_dependents();
+    }
   }
   co_return has_read;
 }
@@ -123,56 +108,6 @@ Task<void> JobReader::read_runtime(const TrainJob& job, Reads& reads) {
   } else {
     reads.runtime_error = live.error().message;
   }
-}
-
-Task<void> JobReader::read_events(const TrainJob& job, std::shared_ptr<JobState> state) {
-  // The events of the first pod that waits or, before there are pods, of the Job that cannot create
-  // them.
-  std::string kind = "Job";
-  std::string name;
-  for (const auto* pod : pods_.find_by(kByJobSet, job.metadata.ns, job.metadata.name)) {
-    if (pod->phase != "Pending" || pod->is_deleting) continue;
-    kind = "Pod";
-    name = pod->name;
-    break;
-  }
-  if (name.empty()) {
-    const auto jobset = jobsets_.find(job.metadata.key());
-    const auto jobs = jobset ? jobs_.find_by(kByOwner, job.metadata.ns, jobset->uid)
-                             : std::vector<const JobView*>{};
-    if (jobs.empty()) co_return;
-    name = jobs.front()->name;
-  }
-  std::string latest;
-  std::string text;
-  const auto take = [&latest, &text](std::string_view item) {
-    static const kube::JsonFilter kRead{
-        "",
-        kube::JsonFilter::Members::kInclude,
-        {{"type"}, {"reason"}, {"message"}, {"lastTimestamp"}, {"eventTime"}}};
-    const auto event = kube::parse_json(item, kube::kObjectLimits, kRead);
-    if (!event) return;
-    const bool is_warning = event->get_string("type") == "Warning";
-    if (!is_warning && !is_progress(event->get_string("reason"))) return;
-    std::string at(event->get_string("lastTimestamp", event->get_string("eventTime")));
-    if (at < latest) return;
-    latest = std::move(at);
-    text.clear();
-    if (!is_warning) return;
-    // The API server limits neither of these in a core/v1 Event.
-    text =
-        keep_head(fmt::format("{}: {}", event->get_string("reason"), event->get_string("message")),
-                  kMaxEventText);
-  };
-  const std::string selector =
-      fmt::format("involvedObject.kind={},involvedObject.name={}", kind, name);
-  std::string query = "fieldSelector=" + kube::percent_encode(selector);
-  std::function<void(std::string_view)> on_item = take;
-  const auto listed = co_await client_.list(kube::kEvents, job.metadata.ns, std::move(query),
-                                            on_item, kMaxEventPages);
-  if (!listed) co_return;
-  if (text.starts_with("FailedMount")) state->forget_dependents();  // one may have been deleted
-  state->waiting_event = text;
 }
 
 std::shared_ptr<const SnapshotView> JobReader::view_of_snapshot(const kube::Json& config_map,

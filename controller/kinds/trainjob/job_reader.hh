@@ -23,14 +23,8 @@ class JobReader {
   };
 
   // `is_namespaced`: ClusterTrainingRuntimes may not be read.
-  JobReader(kube::ApiClient& client, const StoredCache& jobsets, const JobCache& jobs,
-            const PodCache& pods, bool is_namespaced)
-      : client_(client),
-        jobsets_(jobsets),
-        jobs_(jobs),
-        pods_(pods),
-        is_namespaced_(is_namespaced),
-        snapshots_(client) {}
+  JobReader(kube::ApiClient& client, const StoredCache& jobsets, bool is_namespaced)
+      : client_(client), jobsets_(jobsets), is_namespaced_(is_namespaced), snapshots_(client) {}
 
   // Reads what the plan lacks. True when something was read, so that planning again makes sense.
   kube::Task<kube::Result<bool>> read_needs(const TrainJob& job, const TrainJobPlan& plan,
@@ -42,7 +36,6 @@ class JobReader {
   kube::Task<kube::Result<void>> read_snapshot(const TrainJob& job,
                                                std::shared_ptr<JobState> state);
   kube::Task<void> read_runtime(const TrainJob& job, Reads& reads);
-  kube::Task<void> read_events(const TrainJob& job, std::shared_ptr<JobState> state);
   kube::Task<kube::Result<void>> read_dependent(const TrainJob& job, kube::Resource resource,
                                                 kube::ObjectKey key,
                                                 std::shared_ptr<JobState> state);
@@ -51,8 +44,6 @@ class JobReader {
 
   kube::ApiClient& client_;
   const StoredCache& jobsets_;
-  const JobCache& jobs_;
-  const PodCache& pods_;
   const bool is_namespaced_;
   RuntimeSnapshots snapshots_;
 };

@@ -1,13 +1,13 @@
 // What the controller keeps about a TrainJob between reconciles.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
 
+#include "controller/kinds/common/last_warning.hh"
 #include "controller/registration/job_metrics.hh"
 #include "kube/model/compressed_text.hh"
 #include "kube/model/json.hh"
@@ -30,10 +30,8 @@ struct JobState {
   std::int32_t read_restarts = 0;
   std::int32_t total_nodes = 0;                              // of the JobSet that was built
   std::optional<std::optional<kube::Time>> scheduled_since;  // of the last plan
-  std::string build_error;
-  std::string waiting_event;
-  std::optional<std::chrono::steady_clock::time_point> events_read_at;
-  JobRecord record;  // for metrics
+  LastWarning warning;                                       // about a pod, a Job or the JobSet
+  JobRecord record;                                          // for metrics
 
   // Kept of a snapshot that was forgotten: if its text is still the same, it is not parsed again.
   std::shared_ptr<const RuntimeSnapshot> former_content;

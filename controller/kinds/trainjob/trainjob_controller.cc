@@ -95,7 +95,7 @@ TrainJobController::TrainJobController(const kube::ControllerContext& context,
       jobsets_(context.caches.get<kube::StoredObject>(all_of(kJobSets))),
       jobs_(context.caches.get<JobView>(jobset_jobs())),
       pods_(context.caches.get<PodView>(jobset_pods())),
-      reader_(context.client, jobsets_, jobs_, pods_, settings_.is_namespaced),
+      reader_(context.client, jobsets_, settings_.is_namespaced),
       finalizers_(context.io, context.client,
                   context.caches.get<kube::StoredObject>(all_of(kTrainingRuntimes)),
                   settings_.is_namespaced
@@ -180,19 +180,12 @@ Task<Result<kube::Requeue>> TrainJobController::reconcile(kube::ObjectKey key) {
   kube::ObjectRef ref{key, stored->uid, stored->resource_version};
   auto done = co_await context_.plan_runner.run(std::move(ref), std::move(*plan));
   if (!done) {
-    const auto code = done.error().code;
-    if (code == kube::ErrorCode::kCancelled) co_return done;
-    if (code != kube::ErrorCode::kConflict) state->build_error = done.error().message;
     // Which objects a failed stage has written is not known: read again before writing again.
-    state->forget_reads();
+    if (done.error().code != kube::ErrorCode::kCancelled) state->forget_reads();
     co_return done;
   }
   if (changes_reason || state->record.awaits(JobStep::kJobSet)) measure_written(stored, *state);
   reader_.remember(desired, *state);
-  if (!state->build_error.empty()) {
-    state->build_error.clear();
-    done = kube::Requeue(std::chrono::milliseconds(0));  // so that the status stops naming it
-  }
   co_return done;
 }
 
@@ -253,15 +246,17 @@ TrainJobObserved TrainJobController::observe(const TrainJob& job, const kube::Js
   observed.pods = pods_.find_by(kByJobSet, job.metadata.ns, job.metadata.name);
   observed.dependents = state.dependents;
   observed.dependent_objects = state.dependent_objects;
-  observed.build_error = state.build_error;
-  observed.waiting_event = state.waiting_event;
+  if (const auto* refusal = context_.plan_runner.refusal_of(job.metadata.uid))
+    observed.build_error = refusal->message;
+  observed.waiting_event = state.warning.text;
   observed.total_nodes = state.total_nodes;
   if (state.scheduled_since) {
     observed.scheduled_since = *state.scheduled_since;
   } else if (job.status.phase == "Starting") {
     observed.scheduled_since = kube::Time();  // an earlier process has recorded the event
   }
-  if (child.stored) observed.have_jobs_started = have_jobs_started(*child.stored);
+  if (child.stored)
+    observed.jobs = jobs_.find_by(kByOwner, child.stored->object_key.ns, child.stored->uid);
   observed.is_jobset_controller_active =
       child.jobset() ? shared_->ownership.owns(child.jobset()->spec.managedBy)
                      : shared_->ownership.mode() != JobSetControllerMode::kOff;
@@ -277,11 +272,6 @@ PipelineOptions TrainJobController::pipeline_options() const {
   options.status_server_url = https_url({settings_.server->host, settings_.status_port});
   options.status_server_ca = settings_.server->ca_pem;
   return options;
-}
-
-bool TrainJobController::have_jobs_started(const kube::StoredObject& jobset) const {
-  const auto jobs = jobs_.find_by(kByOwner, jobset.object_key.ns, jobset.uid);
-  return std::any_of(jobs.begin(), jobs.end(), [](const auto* job) { return job->has_start_time; });
 }
 
 // By the stored status. What this reconcile writes is counted by the next one or, if no reconcile

@@ -77,7 +77,6 @@ class TrainJobController final : public kube::Controller {
   // The options of the installation, with the status server's address and its current CA, which new
   // pods get.
   PipelineOptions pipeline_options() const;
-  bool have_jobs_started(const kube::StoredObject& jobset) const;
   void keep_deleted_jobset(const kube::StoredObject& last);
   void measure_unreadable(const kube::Json& object, const kube::ObjectKey& key,
                           const std::string& uid);

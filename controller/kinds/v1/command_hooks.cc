@@ -10,6 +10,7 @@
 #include "controller/registration/command_hooks.hh"
 #include "kube/model/pod_checks.hh"
 #include "runtimes/admission/v1job.hh"
+#include "runtimes/lifecycle/reasons.hh"
 #include "runtimes/trainjob/failure.hh"
 #include "runtimes/v1/plan.hh"
 #include "runtimes/views/labels.hh"
@@ -78,8 +79,13 @@ tl::expected<ObjectState, FieldErrors> read_state(const Json& object, const Fram
   if (!job) return tl::unexpected(job.error());
   ObjectState state;
   // As the column STATE of kubectl, but only conditions that are True count.
+  const JobCondition* refusal = nullptr;
   for (const JobCondition& condition : job->status.conditions) {
     if (!condition.is_true()) continue;
+    if (condition.type == kReplicaFailure) {
+      refusal = &condition;
+      continue;
+    }
     state.phase = condition.type;
     state.reason = condition.reason;
     state.message = condition.message;
@@ -97,6 +103,11 @@ tl::expected<ObjectState, FieldErrors> read_state(const Json& object, const Fram
     state.evidence.push_back("first failure: " + describe(*failure));
   }
   if (!state.is_finished && !job->is_suspended()) add_waiting(*job, framework, state);
+  if (refusal && !state.is_finished) {
+    state.reason = refusal->reason;
+    state.message = refusal->message;
+    state.next_step = advice_for(refusal->reason, refusal->message);
+  }
   if (state.next_step.empty()) state.next_step = advice(*job, framework, state, program);
   return state;
 }

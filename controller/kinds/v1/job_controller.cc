@@ -132,7 +132,8 @@ Observed JobController::observe(const Job& job, const Memory& memory) const {
                     .dependents = memory.dependents,
                     .relayed = memory.relayed,
                     .settings = settings_,
-                    .now = context_.client.clock().now()};
+                    .now = context_.client.clock().now(),
+                    .refusal = context_.plan_runner.refusal_of(job.metadata.uid)};
   if (services_) {
     for (const auto* service : services_->find_by(kByOwner, ns, job.metadata.uid))
       observed.services.push_back({service->object_key.name, service->uid, false});
@@ -212,7 +213,7 @@ void JobController::measure(const Job& job) {
   JobFacts facts;
   facts.ns = meta.ns;
   facts.phase = phase_of(job.status);
-  facts.waiting = waiting_reason(facts.phase);
+  facts.waiting = waiting_reason(job.status, facts.phase);
   facts.failure = failure_reason(job.status);
   facts.created = meta.creation_timestamp.value_or(kube::Time());
   facts.reach(JobStep::kFirstPod, record.awaits(JobStep::kFirstPod) &&

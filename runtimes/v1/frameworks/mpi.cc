@@ -136,13 +136,11 @@ bool sync_object(ReconcileContext& context, const kube::Resource& resource, cons
   }
   if (resource == kube::kServiceAccounts) return true;  // users may have their own
   if (!context.is_owner_of(*stored)) {
-    context.relay("Warning", "ErrResourceExists",
-                  fmt::format("Resource \"{}\" of MPIJobKind \"{}\" already exists and is not "
-                              "managed by MPIJob",
-                              name, resource.kind));
     context.plan.is_blocked = true;
-    context.plan.requeue_within(std::chrono::seconds(10));
-    return false;
+    return context.block(
+        fmt::format("Resource \"{}\" of MPIJobKind \"{}\" already exists and is "
+                    "not managed by MPIJob",
+                    name, resource.kind));
   }
   Json change = Json::object();
   for (const auto& [member, value] : desired.as_object()) {
@@ -304,6 +302,16 @@ void warn(const Job& job, std::vector<std::string>& out) {
     out.push_back(fmt::format(
         "spec.slotsPerWorker: with {} slots mpirun places no process on a worker; write 1 or more",
         *slots));
+  const ReplicaSpec* workers = find_spec(job, kWorker);
+  if (workers == nullptr) return;
+  const auto& containers = workers->template_.get("spec").get_array("containers");
+  if (containers.empty() || !containers[0].get_array("command").empty() ||
+      containers[0].get_array("args").empty())
+    return;
+  out.push_back(fmt::format(
+      "{}.template.spec.containers[0].args: has no effect, because a worker without a command "
+      "sleeps until mpirun starts processes in it; write a command too, or leave it out",
+      role_path(kMPIJob, kWorker)));
 }
 
 }  // namespace
@@ -329,6 +337,7 @@ const Framework kMPIJob{
     .check = check,
     .warn = warn,
     .set_cluster_spec = set_cluster_spec,
+    .measure = measure,
     .update_status = update_status,
     .sync_dependents = sync_dependents,
     .dependents = {kube::kServiceAccounts, kube::kConfigMaps, kube::kRoles, kube::kRoleBindings},
@@ -336,4 +345,3 @@ const Framework kMPIJob{
 };
 
 }  // namespace trainer::v1
-    .measure = measure,

@@ -90,23 +90,24 @@ Task<Executor::Outcome> Executor::run_stage(std::vector<Action> stage) {
   Outcome outcome;
   if (stage.size() == 1) {  // nearly always
     std::string reason = stage.front().failure_reason;
+    Resource resource = stage.front().resource;
     Action only = std::move(stage.front());
     auto done = co_await run_one(std::move(only));
     if (done) {
       outcome.has_changed = *done;
     } else {
-      outcome.failure = ActionFailure{done.error(), std::move(reason)};
+      outcome.failure = ActionFailure{done.error(), std::move(reason), std::move(resource)};
     }
     co_return outcome;
   }
   const auto spawn = [this](Action action) {
     return asio::co_spawn(io_, run_one(std::move(action)), asio::deferred);
   };
-  std::vector<std::string> reasons;
+  std::vector<std::pair<std::string, Resource>> written;
   std::vector<decltype(spawn(std::declval<Action>()))> running;
   running.reserve(stage.size());
   for (auto& action : stage) {
-    reasons.push_back(action.failure_reason);
+    written.emplace_back(action.failure_reason, action.resource);
     running.push_back(spawn(std::move(action)));
   }
   auto [order, exceptions, results] =
@@ -120,10 +121,10 @@ Task<Executor::Outcome> Executor::run_stage(std::vector<Action> stage) {
     if (results[i]) {
       outcome.has_changed = outcome.has_changed || *results[i];
     } else if (!failure) {
-      failure = ActionFailure{results[i].error(), reasons[i]};
+      failure = ActionFailure{results[i].error(), written[i].first, written[i].second};
     } else {
       const Error& other = results[i].error();
-      if (failure->reason == reasons[i] && failure->error.message.size() < kMaxMessage)
+      if (failure->reason == written[i].first && failure->error.message.size() < kMaxMessage)
         failure->error.message += "\n" + other.message;
       auto& within = failure->error.retry_within;
       if (other.retry_within) within = std::min(within.value_or(kUnseen), *other.retry_within);

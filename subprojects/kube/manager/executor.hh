@@ -20,6 +20,7 @@ namespace kube {
 struct ActionFailure {
   Error error;
   std::string reason;
+  Resource resource;  // of the object that was to be written
 };
 
 // Concurrency: the control loops' thread; several plans may run at a time, each for another object.

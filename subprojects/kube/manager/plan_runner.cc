@@ -22,6 +22,17 @@ bool is_unanswered(const Error& error) {
   return error.status >= 500 || (error.status == 0 && error.code != ErrorCode::kCancelled);
 }
 
+// An error of the API server itself passes in most cases. One that lasts longer is told like a
+// refusal: a webhook of others that does not answer is such an error.
+constexpr std::chrono::seconds kLasting{5};
+
+// Whether the API server has decided about the write.
+bool is_decided(const Error& error) {
+  if (error.code == ErrorCode::kTooManyRequests || error.code == ErrorCode::kUnauthorized)
+    return false;
+  return error.code == ErrorCode::kAlreadyExists || (error.status >= 400 && error.status < 500);
+}
+
 // `due_after`: see Plan. Nothing is that urgent that a failing action should be tried more often.
 constexpr milliseconds kSoonestDue{1'000};
 
@@ -68,7 +79,12 @@ Task<Result<Requeue>> PlanRunner::run(ObjectRef object, Plan plan,
     log_.debug("namespace ends", {{"object", name_of(object)}});
     co_return Requeue{};
   }
-  if (failure) record_failure(object, *failure);
+  if (failure) {
+    record_failure(object, *failure);
+    keep_refusal(object, *failure);
+  }
+  const bool is_accepted = !failure && refusal_of(object.uid);
+  if (!failure) refused_.erase(object.uid);
   for (const auto& event : plan.events)
     if (event.is_of_actions && !failure) record(object, event);
   if (!plan.is_status_first) {
@@ -83,8 +99,25 @@ Task<Result<Requeue>> PlanRunner::run(ObjectRef object, Plan plan,
     if (delayed && !error.retry_after) error.retry_after = delayed;
     co_return failed(std::move(error), plan.due_after);
   }
+  if (is_accepted) co_return Requeue(milliseconds(0));
   const bool has_written = has_changed || (plan.status_patch && !delayed);
   co_return earlier(paced(object, plan.requeue_after, has_written), delayed);
+}
+
+void PlanRunner::keep_refusal(const ObjectRef& object, const ActionFailure& failure) {
+  const Error& error = failure.error;
+  if (error.code == ErrorCode::kCancelled || error.code == ErrorCode::kConflict) return;
+  const auto now = clock_.steady();
+  const auto [at, is_new] = refused_.try_emplace(object.uid);
+  Refused& refused = at->second;
+  if (is_new) refused.since = now;
+  refused.refusal = {failure.resource, error.message};
+  refused.is_certain = is_decided(error) || now - refused.since >= kLasting;
+}
+
+const Refusal* PlanRunner::refusal_of(const std::string& uid) const {
+  const auto at = refused_.find(uid);
+  return at != refused_.end() && at->second.is_certain ? &at->second.refusal : nullptr;
 }
 
 Task<Result<void>> PlanRunner::check_last_status(const ObjectRef& object) {

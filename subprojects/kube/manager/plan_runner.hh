@@ -48,14 +48,27 @@ class PlanRunner {
   // The debounce of an object whose children have changed, so that one reconcile sees what changes
   // together. This wait is part of the wait of its counters.
   std::chrono::milliseconds delay_of(Debounce debounce, const std::string& uid);
+  // What the last plan of the object could not write. nullptr where it has written all, or where
+  // only the network or the load of the API server is to blame, unless that lasts. The next plan
+  // tells the user; once the write has succeeded, another plan follows at once, which stops telling
+  // it.
+  const Refusal* refusal_of(const std::string& uid) const;
   // The object was deleted: drops what is kept of it.
   void forget(const std::string& uid) {
     limiter_.forget(uid);
     pauses_.erase(uid);
     unanswered_.erase(uid);
+    refused_.erase(uid);
   }
 
  private:
+  struct Refused {
+    Refusal refusal;
+    std::chrono::steady_clock::time_point since;
+    bool is_certain = false;  // the same write is refused until something is changed
+  };
+
+  void keep_refusal(const ObjectRef& object, const ActionFailure& failure);
   // After a status write without an answer: kConflict where the object is not as it was observed.
   // A plan from the status before could create children of an object that has finished.
   Task<Result<void>> check_last_status(const ObjectRef& object);
@@ -81,6 +94,7 @@ class PlanRunner {
   const Log& log_;
   StatusRateLimiter limiter_;
   std::unordered_map<std::string, std::chrono::milliseconds> pauses_;  // by uid, see paced()
+  std::unordered_map<std::string, Refused> refused_;                   // by uid
   std::unordered_set<std::string> unanswered_;  // uids, see check_last_status()
 };
 

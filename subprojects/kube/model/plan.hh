@@ -48,6 +48,20 @@ struct Action {
   std::string description;
 };
 
+// A write that was refused, and is tried again: the API server, an admission plugin, a webhook or
+// an object of the same name is in the way.
+struct Refusal {
+  Resource resource;    // of the object that was to be written
+  std::string message;  // names the object and who refused it
+};
+
+// An object, in the namespace of the plan's object, whose events say why it makes no progress.
+struct EventSource {
+  std::string kind;
+  std::string name;
+  friend bool operator==(const EventSource&, const EventSource&) = default;
+};
+
 struct PlannedEvent {
   std::string type = "Normal";
   std::string reason;
@@ -75,6 +89,9 @@ struct Plan {
   // as such before anything is deleted.
   bool is_status_first = false;
   std::optional<std::chrono::milliseconds> requeue_after;
+  // The latest warning about this object could explain what the status cannot: the plan may be run
+  // without it, and is made again once it has been read.
+  std::optional<EventSource> needs_events;
   // As requeue_after, also where an action fails: its backoff could be longer.
   std::optional<std::chrono::milliseconds> due_after;
 

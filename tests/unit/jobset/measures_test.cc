@@ -98,11 +98,24 @@ TEST_CASE("Jobs that start later do not keep a JobSet from running") {
 }
 
 TEST_CASE("each phase in which a JobSet waits has a reason, and the others have none") {
-  CHECK(waiting_reason("Pending") == "CreatingPods");
-  CHECK(waiting_reason("Restarting") == "NodesReplaced");
-  CHECK(waiting_reason("Queued") == "WaitingForQuota");
-  CHECK(waiting_reason("Suspended") == "Suspended");
-  for (const char* phase : {"Running", "Complete", "Failed"}) CHECK(waiting_reason(phase).empty());
+  CHECK(waiting_reason({}, "Pending") == "CreatingPods");
+  CHECK(waiting_reason({}, "Restarting") == "NodesReplaced");
+  CHECK(waiting_reason({}, "Queued") == "WaitingForQuota");
+  CHECK(waiting_reason({}, "Suspended") == "Suspended");
+  for (const char* phase : {"Running", "Complete", "Failed"})
+    CHECK(waiting_reason({}, phase).empty());
+}
+
+TEST_CASE("a child that is refused is the reason of a JobSet that waits") {
+  JobSetStatus status;
+  status.conditions.push_back(
+      {.type = "ReplicaFailure", .status = "True", .reason = "JobsRefused"});
+  for (const char* phase : {"Pending", "Restarting"})
+    CHECK(waiting_reason(status, phase) == "JobsRefused");
+  for (const char* phase : {"Running", "Complete", "Failed"})
+    CHECK(waiting_reason(status, phase).empty());
+  status.conditions.front().reason = "AnotherWord";  // of another controller
+  CHECK(waiting_reason(status, "Pending") == "CreatingPods");
 }
 
 TEST_CASE("a reason that another controller has written counts as other") {

@@ -76,11 +76,21 @@ kube::Plan World::context() {
   observed.now = now;
   observed.gates = gates;
   observed.decorators = decorators;
+  observed.refusal = refusal_ ? &*refusal_ : nullptr;
+  observed.is_of_trainjob = is_of_trainjob;
+  observed.warning = warning;
   kube::Plan planned = plan(observed);
+  refusal_.reset();
   if (planned.is_status_first && planned.status_patch) patch_status(*planned.status_patch);
   for (int stage = 0; stage < 3; ++stage) {
     for (const kube::Action& action : planned.actions) {
-      if (action.stage == stage) run(action);
+      if (action.stage != stage) continue;
+      const auto refused = refusals.find(action.resource.kind);
+      if (refused == refusals.end()) {
+        run(action);
+      } else {
+        refusal_ = kube::Refusal{action.resource, refused->second};
+      }
     }
   }
   if (!planned.is_status_first && planned.status_patch) patch_status(*planned.status_patch);

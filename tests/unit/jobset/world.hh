@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -84,6 +85,10 @@ class World {
   bool is_jobset_deleted = false;
   int status_writes = 0;
   JobDecorators decorators;
+  // By kind: what the API server answers to each write.
+  std::map<std::string, std::string> refusals;
+  bool is_of_trainjob = false;
+  std::string warning;  // see Observed
 
  private:
   void run(const kube::Action& action);
@@ -95,6 +100,7 @@ class World {
   kube::Json jobset_;
   std::map<std::string, kube::Json> jobs_;
   std::vector<std::shared_ptr<JobView>> removed_;  // that were complete, as they were last seen
+  std::optional<kube::Refusal> refusal_;           // of the last pass
   int version_ = 100;
 };
 

@@ -295,6 +295,10 @@ TEST_CASE("a Job controller that has not come to the job yet is not asked about"
   SECTION("there are pods, which no scheduler has processed") {
     world.now = world.now + -20s;
     world.have_jobs_started = true;
+    PodSpec other;
+    other.name = "j-node-0-1-abcde";
+    other.index = 1;
+    world.put_pod(other);
     PodSpec pod;
     world.put_pod(pod);
     plan = world.reconcile();
@@ -305,6 +309,54 @@ TEST_CASE("a Job controller that has not come to the job yet is not asked about"
     world.put_pod(pod);
     CHECK(world.reconcile().needs_events);
   }
+}
+
+TEST_CASE("a pod that is refused outweighs what the others wait for") {
+  World world = at_creation(train_job());
+  world.settle();
+  PodSpec pod;
+  pod.waiting_reason = "Unschedulable";
+  pod.waiting_message = "no room";
+  world.put_pod(pod);
+  world.settle();
+  CHECK(world.reason() == "Unschedulable");
+  world.advance(5s);
+  const TrainJobPlan plan = world.reconcile();
+  CHECK(plan.needs_events == kube::EventSource{"Job", "j-node-0"});
+  world.waiting_event = "FailedMount: an older warning about a pod";
+  world.settle();
+  CHECK(world.reason() == "Unschedulable");
+  world.waiting_event = "FailedCreate: Error creating: pods \"x\" is forbidden: exceeded quota: q";
+  world.settle();
+  CHECK(world.reason() == "QuotaExceeded");
+}
+
+TEST_CASE("what its JobSet says is refused is the reason of the job") {
+  World world = at_creation(train_job());
+  world.settle();
+  world.set_jobset_status(
+      yaml("{restarts: 0, conditions: [{type: ReplicaFailure, status: 'True', reason: JobsRefused, "
+           "message: 'create Job ns/j-node-0: no', lastTransitionTime: '2027-01-15T08:00:00Z'}]}"));
+  CHECK(world.settle() == Reasons{"JobsRefused"});
+  CHECK(world.phase() == "Pending");
+  CHECK(world.reason() == "JobsRefused");
+  CHECK(world.message() == "create Job ns/j-node-0: no");
+  world.set_jobset_status(yaml("{restarts: 0}"));
+  world.settle();
+  CHECK(world.reason() == "CreatingPods");
+}
+
+TEST_CASE("the events of its JobSet are those of another JobSet controller") {
+  World world = at_creation(train_job());
+  world.settle();
+  world.are_jobs_created = false;
+  world.advance(5s);
+  CHECK_FALSE(world.reconcile().needs_events);
+  world.is_jobset_controller_active = false;
+  CHECK(world.reconcile().needs_events == kube::EventSource{"JobSet", "j"});
+  world.waiting_event = "JobCreationFailed: job \"j-node-0\" creation failed";
+  world.settle();
+  CHECK(world.reason() == "JobsRefused");
 }
 
 TEST_CASE("pods say why they wait") {

@@ -307,9 +307,9 @@ TEST_CASE("every cause of a wait comes with advice") {
         "ContainersCrashing", "ChildRefused", "RuntimeNotFound", "JobSetNameTaken",
         "RuntimeSnapshotInvalid"}) {
     INFO(reason);
-    CHECK_FALSE(advice_for(reason).empty());
+    CHECK_FALSE(advice_for(reason, "").empty());
   }
-  CHECK(advice_for("NodesReady").empty());
+  CHECK(advice_for("NodesReady", "").empty());
 }
 
 TEST_CASE("the text of an event becomes a cause") {

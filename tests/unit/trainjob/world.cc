@@ -192,6 +192,28 @@ void World::run(const kube::Action& action) {
   }
 }
 
+// Those that wait for no other one, or that have pods.
+std::vector<JobView> World::jobs_of_jobset() const {
+  std::vector<JobView> jobs;
+  if (!jobset || !are_jobs_created) return jobs;
+  for (const Json& rjob : jobset->get("spec").get_array("replicatedJobs")) {
+    JobView job;
+    job.name = "j-" + std::string(rjob.get_string("name")) + "-0";
+    job.has_start_time = have_jobs_started;
+    job.parallelism = rjob.get_path({"template", "spec"}).get_int("parallelism", 1);
+    bool has_pods = false;
+    for (const auto& [name, pod] : pods) {
+      if (pod->replicated_job != rjob.get_string("name")) continue;
+      has_pods = true;
+      if (pod->phase == "Succeeded") ++job.succeeded;
+      if (pod->phase == "Pending" || pod->phase == "Running") ++job.active;
+    }
+    if (job.succeeded == *job.parallelism) job.finished = kube::Condition{"Complete", "True"};
+    if (has_pods || rjob.get_array("dependsOn").empty()) jobs.push_back(std::move(job));
+  }
+  return jobs;
+}
+
 TrainJobPlan World::reconcile() {
   std::shared_ptr<const RuntimeSnapshot> live;
   std::string runtime_error;
@@ -220,7 +242,8 @@ TrainJobPlan World::reconcile() {
     observed.waiting_event = waiting_event;
     observed.total_nodes = total_nodes;
     observed.scheduled_since = scheduled_since;
-    observed.have_jobs_started = have_jobs_started;
+    const std::vector<JobView> jobs = jobs_of_jobset();
+    for (const JobView& each : jobs) observed.jobs.push_back(&each);
     observed.is_jobset_controller_active = is_jobset_controller_active;
     observed.gates = gates;
     observed.jobset_managed_by = managed_by_stamp;

@@ -68,6 +68,7 @@ class World {
   std::string build_error;
   std::string waiting_event;
   bool have_jobs_started = true;
+  bool are_jobs_created = true;
   bool is_jobset_controller_active = true;
   jobset::Gates gates;
   bool are_minor_statuses_held = false;  // as the status rate limit does for a moment
@@ -81,6 +82,7 @@ class World {
   int reads = 0;
 
  private:
+  std::vector<JobView> jobs_of_jobset() const;
   struct Memory;  // what a process remembers of a job
   void run(const kube::Action& action);
   void write_status(const TrainJobPlan& plan);

@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "kube/model/resources.hh"
 #include "kube/tests/merge_patch.hh"
 #include "runtimes/v1/policies.hh"
 #include "tests/unit/v1/world.hh"
@@ -422,4 +423,32 @@ TEST_CASE("CO27: --enable-scheme") {
   CHECK(enabled_frameworks({"MXJob"}).error() ==
         "unknown kind \"MXJob\": the kinds are PyTorchJob, TFJob, XGBoostJob, PaddleJob, JAXJob, "
         "MPIJob");
+}
+
+TEST_CASE("a child that is refused is told by the first condition, until it is accepted") {
+  World world;
+  world.refusal = kube::Refusal{kube::kPods, "pods \"p-master-0\" is forbidden: exceeded quota: q"};
+  REQUIRE(world.apply(make_job("PyTorchJob", "Master Worker")) == 201);
+  world.settle();
+  CHECK(world.conditions() == "ReplicaFailure Created");
+  CHECK(world.message("ReplicaFailure") == "QuotaExceeded: " + world.refusal->message);
+  const kube::Json job = world.at("PyTorchJob/p");
+  CHECK(job.get("status").get_array("conditions")[0].get_string("reason") == "QuotaExceeded");
+  const int writes = world.writes;
+  world.advance(60);
+  CHECK(world.writes == writes);
+
+  world.refusal.reset();
+  world.all_pods("Running");
+  CHECK(world.conditions() == "Created Running");
+}
+
+TEST_CASE("an end is the last word: a refusal before it stays as it was") {
+  World world(make_job("PyTorchJob", "Master"));
+  world.all_pods("Running");
+  world.pod("p-master-0", "Succeeded", 0);
+  const std::string conditions = world.conditions();
+  world.refusal = kube::Refusal{kube::kServices, "no"};
+  world.settle();
+  CHECK(world.conditions() == conditions);
 }

@@ -61,10 +61,10 @@ TEST_CASE("without the setting no mark is written, and without a mark a job runs
 TEST_CASE("phases of V1 jobs have the words of TrainJobs") {
   World world(make_job("PyTorchJob", "Master Worker"));
   CHECK(v1::phase_of(status_of(world)) == "Pending");
-  CHECK(v1::waiting_reason("Pending") == "CreatingPods");
+  CHECK(v1::waiting_reason(status_of(world), "Pending") == "CreatingPods");
   world.all_pods("Running");
   CHECK(v1::phase_of(status_of(world)) == "Running");
-  CHECK(v1::waiting_reason("Running").empty());
+  CHECK(v1::waiting_reason(status_of(world), "Running").empty());
   world.pod("p-master-0", "Succeeded", 0);
   CHECK(v1::phase_of(status_of(world)) == "Complete");
 }

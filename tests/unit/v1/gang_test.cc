@@ -236,6 +236,7 @@ TEST_CASE("a PodGroup of another job is left alone") {
   CHECK(spec(world).get_int("minMember") == 1);
   CHECK(
       world.has_event("Warning ErrResourceExists: PodGroup p belongs to TrainJob p; delete that"));
+  CHECK(world.conditions() == "ReplicaFailure Created");
 }
 
 TEST_CASE("CO13: a scheduler of the user's own is kept, with a warning") {

@@ -285,7 +285,8 @@ JobPlan World::make_plan(const Job& job, const Framework& framework, Memory& mem
     read(*seen, *groups, job.metadata.name);
   JobPlan made;
   for (int round = 0; round < 3; ++round) {
-    made = plan({framework, job, pods, services, memory.dependents, memory.relayed, settings, now});
+    made = plan({framework, job, pods, services, memory.dependents, memory.relayed, settings, now,
+                 refusal ? &*refusal : nullptr});
     if (made.needs_dependents.empty()) return made;
     REQUIRE(made.actions.empty());
     for (const auto& [resource, key] : made.needs_dependents) read(objects, resource, key.name);

@@ -87,6 +87,7 @@ class World {
   bool is_graceful = false;
   bool has_upstreams_crds = false;                  // which drop the extensions of a status
   std::function<Fate(const kube::Resource&)> fate;  // of each write; without it all are done
+  std::optional<kube::Refusal> refusal;             // see Observed
   std::function<void(const kube::Json&)> on_pod;    // each pod that the controller creates
   // What the controller's caches contain, by key: what its watches have brought, and what its own
   // writes were answered with. nullopt: it sees all objects as they are, at any time.

@@ -1,0 +1,86 @@
+#include "controller/kinds/common/last_warning.hh"
+
+#include <fmt/format.h>
+
+#include <functional>
+#include <utility>
+
+#include "kube/client/url.hh"
+#include "kube/model/json_text.hh"
+#include "kube/model/resources.hh"
+#include "runtimes/views/text.hh"
+
+namespace trainer {
+namespace {
+
+constexpr std::chrono::seconds kInterval{30};
+// Another object of the same job may be asked about sooner: its events are new to the plan.
+constexpr std::chrono::seconds kIntervalOfOthers{5};
+constexpr std::size_t kMaxPages = 2;  // any user can write Events about an object
+constexpr std::size_t kMaxText = 2'048;
+
+// Events of the scheduler, the kubelet and the Job controller after which an earlier warning no
+// longer holds. Events of others do not show progress, such as those of an autoscaler.
+bool is_progress(std::string_view reason) {
+  return reason == "Scheduled" || reason == "Pulling" || reason == "Pulled";
+}
+
+// A Job controller creates several pods at a time, and times of events are whole seconds: a pod
+// that was created in the second in which another one was refused does not outweigh the refusal.
+bool is_progress_of_others(std::string_view reason) {
+  return reason == "SuccessfulCreate";
+}
+
+// The latest warning among events in the order of a list.
+struct Latest {
+  std::string at;
+  std::string text;
+
+  void take(const kube::Json& event) {
+    const std::string_view reason = event.get_string("reason");
+    const bool is_warning = event.get_string("type") == "Warning";
+    const bool is_of_others = !is_warning && is_progress_of_others(reason);
+    if (!is_warning && !is_of_others && !is_progress(reason)) return;
+    std::string time(event.get_string("lastTimestamp", event.get_string("eventTime")));
+    if (time < at || (is_of_others && time == at)) return;
+    at = std::move(time);
+    text.clear();
+    if (!is_warning) return;
+    // The API server limits neither of these in a core/v1 Event.
+    text = keep_head(fmt::format("{}: {}", reason, event.get_string("message")), kMaxText);
+  }
+};
+
+}  // namespace
+
+kube::Task<bool> read_last_warning(kube::ApiClient& client, std::string ns,
+                                   std::optional<kube::EventSource> source,
+                                   std::shared_ptr<LastWarning> last) {
+  if (!source) {
+    const bool has_text = !last->text.empty();
+    last->text.clear();
+    co_return has_text;
+  }
+  const auto now = client.clock().steady();
+  const auto interval = source == last->source ? kInterval : kIntervalOfOthers;
+  if (last->read_at && now - *last->read_at < interval) co_return false;
+  last->read_at = now;
+  last->source = source;
+  const std::string selector =
+      fmt::format("involvedObject.kind={},involvedObject.name={}", source->kind, source->name);
+  std::string query = "fieldSelector=" + kube::percent_encode(selector);
+  Latest latest;
+  std::function<void(std::string_view)> on_item = [&latest](std::string_view item) {
+    static const kube::JsonFilter kRead{
+        "",
+        kube::JsonFilter::Members::kInclude,
+        {{"type"}, {"reason"}, {"message"}, {"lastTimestamp"}, {"eventTime"}}};
+    if (const auto event = kube::parse_json(item, kube::kObjectLimits, kRead)) latest.take(*event);
+  };
+  const auto listed = co_await client.list(kube::kEvents, std::move(ns), std::move(query),
+                                           std::move(on_item), kMaxPages);
+  if (listed) last->text = std::move(latest.text);
+  co_return true;
+}
+
+}  // namespace trainer

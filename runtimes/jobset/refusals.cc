@@ -1,0 +1,64 @@
+// Tells by a condition what the API server refuses of a JobSet: a child that this controller
+// writes, or the pods of a Job.
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "kube/model/resources.hh"
+#include "runtimes/jobset/conditions.hh"
+#include "runtimes/jobset/policies.hh"
+#include "runtimes/lifecycle/reasons.hh"
+
+namespace trainer::jobset {
+namespace {
+
+// How long pods may be missing before the events of their Job are read, and how often they are.
+constexpr std::chrono::seconds kPatience{5};
+constexpr std::chrono::seconds kInterval{30};
+
+// Where all Jobs are ready, or have been, no pod is missing.
+const JobView* find_job_without_pods(const ReconcileContext& context) {
+  const bool are_all_up =
+      std::all_of(context.rjobs.begin(), context.rjobs.end(),
+                  [](const ReplicatedJobState& each) { return each.has_started(); });
+  return are_all_up ? nullptr : trainer::find_job_without_pods(context.jobs.active);
+}
+
+kube::Time waits_since(const ReconcileContext& context) {
+  const JobSet& jobset = context.jobset;
+  kube::Time since = jobset.metadata.creation_timestamp.value_or(context.observed.now);
+  for (const std::string_view type : {kSuspended, kRestarting})
+    if (const auto* condition = kube::find_condition(jobset.status.conditions, type);
+        condition && condition->last_transition_time)
+      since = std::max(since, *condition->last_transition_time);
+  return since;
+}
+
+// Asks for the events of a Job that lacks pods. Its answer is in the next plan.
+std::optional<WaitingCause> cause_by_events(ReconcileContext& context) {
+  const JobView* const job = find_job_without_pods(context);
+  if (!job) return std::nullopt;
+  const auto waited = context.observed.now - waits_since(context);
+  if (waited < kPatience) {
+    context.plan.requeue_within(kPatience - waited);
+    return std::nullopt;
+  }
+  context.plan.needs_events = kube::EventSource{kube::kJobs.kind, job->name};
+  context.plan.requeue_within(kInterval);
+  const std::string& warning = context.observed.warning;
+  return is_refusal_event(warning) ? cause_of_event(warning) : std::nullopt;
+}
+
+}  // namespace
+
+void tell_refusals(ReconcileContext& context) {
+  if (is_finished(context.status) || is_finished(context.jobset.status)) return;
+  const kube::Refusal* const refusal = context.observed.refusal;
+  if (refusal) return context.set_replica_failure(cause_of_refusal(*refusal), true);
+  const bool may_lack_pods = !context.is_suspended() && !context.observed.is_of_trainjob;
+  const auto cause = may_lack_pods ? cause_by_events(context) : std::nullopt;
+  if (cause) return context.set_replica_failure(*cause, false);
+  context.clear_replica_failure();
+}
+
+}  // namespace trainer::jobset
