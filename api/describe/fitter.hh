@@ -26,7 +26,8 @@ using Cuts = std::vector<std::string>;
 // visible: those of a status may repeat what others wrote.
 template <class Value>
 void cut(std::string_view name, Value& value, std::size_t most, Cuts& cuts) {
-  if constexpr (std::is_same_v<Value, std::string>) value = kube::visible_text(std::move(value));
+  if constexpr (std::is_same_v<Value, std::string>)
+    if (!kube::is_plain_line(value)) value = kube::visible_text(std::move(value));
   if (value.size() <= most) return;
   cuts.push_back(
       fmt::format("{} has a length of {}, and {} is the most that the API takes: the rest "

@@ -19,13 +19,15 @@ std::string_view tail_of(std::string_view text, std::size_t limit) {
 }  // namespace
 
 std::string keep_head(std::string_view text, std::size_t limit) {
-  const std::string visible = kube::visible_text(std::string(kube::head_of(text, limit)));
-  return std::string(kube::head_of(visible, limit));
+  const std::string_view head = kube::head_of(text, limit);
+  if (kube::is_plain_line(head)) return std::string(head);
+  return std::string(kube::head_of(kube::visible_text(std::string(head)), limit));
 }
 
 std::string keep_tail(std::string_view text, std::size_t limit) {
-  const std::string visible = kube::visible_text(std::string(tail_of(text, limit)));
-  return std::string(tail_of(visible, limit));
+  const std::string_view tail = tail_of(text, limit);
+  if (kube::is_plain_line(tail)) return std::string(tail);
+  return std::string(tail_of(kube::visible_text(std::string(tail)), limit));
 }
 
 std::optional<std::int32_t> parse_unsigned(std::string_view text) {

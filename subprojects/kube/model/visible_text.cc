@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <utility>
 
 #include "kube/model/json_text.hh"
@@ -60,9 +61,26 @@ std::string escaped(const Character& character) {
   return code < 0x10000 ? fmt::format("\\u{:04x}", code) : fmt::format("\\U{:08x}", code);
 }
 
+// Eight bytes at a time: every status is looked at, each time that it may change.
+bool is_plain_line(std::string_view text) {
+  constexpr std::uint64_t kHighs = 0x8080808080808080U;
+  constexpr std::uint64_t kOnes = 0x0101010101010101U;
+  const auto is_plain = [&text](std::size_t at) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, text.data() + at, sizeof(word));
+    // The high bit of a byte that is not ASCII, below U+0020, or U+007F.
+    return ((word | (word - kOnes * 0x20U) | (word + kOnes)) & kHighs) == 0;
+  };
+  constexpr std::size_t kStep = sizeof(std::uint64_t);
+  if (text.size() < kStep)
+    return std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c != '\x7f'; });
+  for (std::size_t at = 0; at + kStep < text.size(); at += kStep)
+    if (!is_plain(at)) return false;
+  return is_plain(text.size() - kStep);
+}
+
 std::string visible_text(std::string text) {
-  const auto is_plain = [](char c) { return (c >= ' ' && c != '\x7f') || c == '\n' || c == '\t'; };
-  if (std::all_of(text.begin(), text.end(), is_plain)) return text;
+  if (is_plain_line(text)) return text;
   std::string visible;
   visible.reserve(text.size());
   for (std::string_view rest = text; !rest.empty();) {

@@ -23,6 +23,8 @@ struct Character {
 Character first_character(std::string_view text);
 // "\x1b", "\u202e" or "\U000e0041".
 std::string escaped(const Character& character);
+// Nearly all texts: without line feeds, and ASCII. Nothing in them is hidden.
+bool is_plain_line(std::string_view text);
 // The text with all that is hidden escaped, and the rest as it is. visible_text(visible_text(t)) is
 // visible_text(t).
 std::string visible_text(std::string text);

@@ -89,4 +89,13 @@ TEST_CASE("a text that reads otherwise than it is, and bytes that are no text") 
   CHECK(visible_text("\x9b"
                      "2J\xff\xe2\x80") == "\\x9b2J\xff\xe2\\x80");
   CHECK(visible_text("a\tb\nc") == "a\tb\nc");
+  CHECK(is_plain_line("a longer text ~"));
+  for (const char c : {'\x1f', '\x7f', '\n', '\x80', '\xff', '\0'})
+    for (std::size_t size = 1; size < 20; ++size)
+      for (std::size_t at = 0; at < size; ++at) {
+        std::string text(size, ' ');
+        CHECK(is_plain_line(text));
+        text[at] = c;
+        CHECK_FALSE(is_plain_line(text));
+      }
 }
