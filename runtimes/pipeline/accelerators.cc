@@ -7,7 +7,7 @@
 #include <array>
 #include <cctype>
 
-#include "kube/model/pod_template.hh"
+#include "kube/model/quantity.hh"
 
 namespace trainer::pipeline {
 
@@ -96,10 +96,12 @@ Process process_of(std::string_view resource, const DeviceRules& rules) {
 
 DeviceCount count(const kube::Json& container, std::string_view kind, const DeviceRules& rules) {
   DeviceCount devices;
-  for (const auto& [name, amount] : kube::read_resources(container, kind)) {
+  for (const auto& [name, amount] : container.get("resources").get_object(kind)) {
     const Process process = process_of(name, rules);
-    if (process == Process::kNone || amount.value() <= 0) continue;
-    devices.number += amount.value();
+    if (process == Process::kNone) continue;
+    const auto number = kube::Quantity::read(amount);
+    if (!number || number->value() <= 0) continue;
+    devices.number += number->value();
     devices.is_found_by_torchrun &= process == Process::kAuto;
   }
   return devices;

@@ -47,7 +47,8 @@ class Search {
     for (const std::string_view member : {"command", "args"}) {
       const Json::Array& words = container.get_array(member);
       for (std::size_t i = 0; i < words.size(); ++i)
-        if (words[i].is_string())
+        if (words[i].is_string() &&
+            kube::exec_bytes(words[i].as_string()) > kube::kMaxExecStringBytes)
           add(job, list, container,
               {.member = member, .index = i, .bytes = kube::exec_bytes(words[i].as_string())});
     }
@@ -62,7 +63,7 @@ class Search {
   }
 
   void add(const Json& job, std::string_view list, const Json& container, Long one) {
-    if (one.bytes <= kube::kMaxExecStringBytes || found_.size() == kEnough) return;
+    if (found_.size() == kEnough) return;
     one.job = job.get_string("name");
     one.container = container.get_string("name");
     one.path = fmt::format("spec.replicatedJobs[{}].template.spec.template.spec.{}[{}].{}", one.job,
