@@ -8,6 +8,7 @@
 #include "runtimes/pipeline/failure_policy.hh"
 #include "runtimes/pipeline/pipeline.hh"
 #include "runtimes/pipeline/plugin.hh"
+#include "runtimes/pipeline/unused.hh"
 #include "runtimes/pipeline/warnings.hh"
 
 namespace trainer {
@@ -89,6 +90,7 @@ std::vector<std::string> warn_runtime(const Runtime& runtime, const PipelineOpti
     out.push_back(
         "spec.podGroupPolicy: coscheduling and volcano are both set, so each pod belongs to two "
         "gangs; keep one");
+  pipeline::warn_about_unused(runtime, out);
   for (const auto& plugin : *options.plugins) plugin->warn_runtime(runtime, out);
   for (std::string& warning : pipeline::warn_about_plugins(runtime, options))
     out.push_back(std::move(warning));

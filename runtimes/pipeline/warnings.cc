@@ -12,6 +12,7 @@
 #include "runtimes/pipeline/patches.hh"
 #include "runtimes/pipeline/plugin.hh"
 #include "runtimes/pipeline/pod_sets.hh"
+#include "runtimes/pipeline/unused.hh"
 #include "runtimes/views/labels.hh"
 
 namespace trainer::pipeline {
@@ -232,6 +233,7 @@ std::vector<std::string> warnings_of(const Draft& draft) {
   }
   warn_about_patches(draft, out);
   for (std::string& conflict : find_patch_conflicts(draft.job)) out.push_back(std::move(conflict));
+  warn_about_unused(draft.job, out);
   for (const auto& plugin : *draft.options.plugins)
     if (plugin->is_active(draft))
       plugin->warn(draft, out);
