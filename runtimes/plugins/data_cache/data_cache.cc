@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "kube/model/check_items.hh"
 #include "kube/model/pod_template.hh"
 #include "kube/model/resources.hh"
 #include "runtimes/pipeline/plugin.hh"
@@ -154,6 +155,7 @@ class DataCache final : public Plugin {
   void add_dependents(Draft& draft) const override;
   void validate(const Draft& draft, kube::FieldErrors& errors) const override;
   void warn(const Draft& draft, std::vector<std::string>& warnings) const override;
+  void warn_runtime(const Runtime& runtime, std::vector<std::string>& warnings) const override;
 };
 
 }  // namespace
@@ -250,6 +252,19 @@ void DataCache::warn(const Draft& draft, std::vector<std::string>& warnings) con
       !has_framework(draft.ml_policy()) && what_starts(command_line_of(draft)) == Starts::kPython;
   if (is_torch && draft.pod_sets[cache.job].ancestor == kCacheStep)
     warn_about_command(draft, *torch_policy().torch, warnings);
+}
+
+// The pods of a cache find each other by their index in one Job. Of other jobs that initialize or
+// train, admission refuses it.
+void DataCache::warn_runtime(const Runtime& runtime, std::vector<std::string>& warnings) const {
+  const auto& jobs = replicated_jobs_of(runtime);
+  for (std::size_t i = 0; i < jobs.size() && warnings.size() < kube::kMaxWarnings; ++i)
+    if (ancestor_of(jobs[i]) == kCacheStep && jobs[i].replica_count() != 1)
+      warnings.push_back(fmt::format(
+          "{}.replicas: {} has no effect where job {} serves a dataset, which one Job does; set 1, "
+          "and as many pods in parallelism",
+          kube::join_index("spec.template.spec.replicatedJobs", i), jobs[i].replica_count(),
+          jobs[i].name));
 }
 
 std::unique_ptr<const Plugin> make_data_cache() {
