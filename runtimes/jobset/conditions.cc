@@ -28,7 +28,6 @@ Condition* find(std::vector<Condition>& conditions, std::string_view type) {
 bool put(std::vector<Condition>& conditions, Condition next) {
   Condition* const stored = find(conditions, next.type);
   if (!stored) {
-    if (!next.is_true()) return false;
     conditions.push_back(std::move(next));
     return true;
   }
@@ -52,6 +51,7 @@ kube::PlannedEvent event_of(std::string_view type, bool value, std::string_view 
 
 void ReconcileContext::set_condition(std::string_view type, bool value, std::string_view reason,
                                      std::string_view message) {
+  if (!value && !find(status.conditions, type)) return;  // nearly always
   Condition next{.type = std::string(type),
                  .status = value ? "True" : "False",
                  .reason = std::string(reason),

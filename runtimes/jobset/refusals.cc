@@ -37,7 +37,7 @@ kube::Time waits_since(const ReconcileContext& context) {
 // Asks for the events of a Job that lacks pods. Its answer is in the next plan.
 std::optional<WaitingCause> cause_by_events(ReconcileContext& context) {
   const JobView* const job = find_job_without_pods(context);
-  if (!job) return std::nullopt;
+  if (!job || is_finished(context.status)) return std::nullopt;
   const auto waited = context.observed.now - waits_since(context);
   if (waited < kPatience) {
     context.plan.requeue_within(kPatience - waited);
@@ -52,13 +52,17 @@ std::optional<WaitingCause> cause_by_events(ReconcileContext& context) {
 }  // namespace
 
 void tell_refusals(ReconcileContext& context) {
-  if (is_finished(context.status) || is_finished(context.jobset.status)) return;
   const kube::Refusal* const refusal = context.observed.refusal;
-  if (refusal) return context.set_replica_failure(cause_of_refusal(*refusal), true);
-  const bool may_lack_pods = !context.is_suspended() && !context.observed.is_of_trainjob;
-  const auto cause = may_lack_pods ? cause_by_events(context) : std::nullopt;
-  if (cause) return context.set_replica_failure(*cause, false);
-  context.clear_replica_failure();
+  std::optional<WaitingCause> cause;
+  if (refusal) {
+    cause = cause_of_refusal(*refusal);
+  } else if (!context.observed.is_of_trainjob && !context.is_suspended()) {
+    cause = cause_by_events(context);
+  }
+  const bool is_told = kube::find_condition(context.status.conditions, kReplicaFailure) != nullptr;
+  if ((!cause && !is_told) || is_finished(context.status)) return;
+  if (!cause) return context.clear_replica_failure();
+  context.set_replica_failure(*cause, refusal != nullptr);
 }
 
 }  // namespace trainer::jobset

@@ -161,24 +161,21 @@ PhaseVerdict live(const TrainJobObserved& observed, const TrainJobStatus& before
 
 // The words of an event explain a job whose pods do not. Pods that are refused outweigh what those
 // that exist wait for.
-PhaseVerdict explained(PhaseVerdict result, const JobView* job_without_pods,
-                       std::string_view event) {
+void explain(PhaseVerdict& result, const JobView* job_without_pods, std::string_view event) {
   const bool is_refused = job_without_pods && is_refusal_event(event);
   const bool has_own_words = !result.is_unexplained;
   if (job_without_pods && result.phase != "Running") result.is_unexplained = true;
-  if (!result.is_unexplained) return result;
+  if (!result.is_unexplained) return;
   const auto cause = cause_of_event(event);
-  if (!cause || (has_own_words && !is_refused)) return result;
-  PhaseVerdict unexplained = verdict(result.phase, cause->reason, cause->message);
-  unexplained.is_unexplained = true;
-  return unexplained;
+  if (!cause || (has_own_words && !is_refused)) return;
+  result = verdict(result.phase, cause->reason, cause->message);
+  result.is_unexplained = true;
 }
 
 // A child that the JobSet controller cannot create, by its own words.
-PhaseVerdict refused(PhaseVerdict result, const JobSet& jobset) {
-  const kube::Condition* failure = kube::find_condition(jobset.status.conditions, kReplicaFailure);
-  if (!failure || !failure->is_true()) return result;
-  return verdict(result.phase, failure->reason, failure->message);
+const kube::Condition* find_refusal(const JobSet& jobset) {
+  const auto* failure = kube::find_condition(jobset.status.conditions, kReplicaFailure);
+  return failure && failure->is_true() ? failure : nullptr;
 }
 
 }  // namespace
@@ -204,9 +201,10 @@ PhaseVerdict compute_phase(const TrainJobObserved& observed, const TrainJobStatu
   } else if (!observed.jobset || !pods) {
     result = without_pods(observed, pods);
   } else {
-    result =
-        explained(live(observed, before, after, *pods), job_without_pods, observed.waiting_event);
-    result = refused(std::move(result), *observed.jobset);
+    result = live(observed, before, after, *pods);
+    explain(result, job_without_pods, observed.waiting_event);
+    if (const auto* refusal = find_refusal(*observed.jobset))
+      result = verdict(result.phase, refusal->reason, refusal->message);
   }
   // What cannot be written outweighs what is waited for; the phase stays what the pods make it.
   return blocked ? verdict(result.phase, blocked->reason, blocked->message) : result;

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "api/api.hh"
-#include "kube/model/resources.hh"
 #include "runtimes/trainjob/children.hh"
 #include "runtimes/trainjob/conditions.hh"
 #include "runtimes/trainjob/deadline.hh"
@@ -15,6 +14,7 @@
 #include "runtimes/trainjob/failure.hh"
 #include "runtimes/trainjob/finished_marker.hh"
 #include "runtimes/trainjob/legacy.hh"
+#include "runtimes/trainjob/needed_events.hh"
 #include "runtimes/trainjob/phase.hh"
 #include "runtimes/trainjob/snapshot.hh"
 #include "runtimes/trainjob/status.hh"
@@ -27,7 +27,6 @@ using std::chrono::milliseconds;
 // An owner should see within ten seconds why a job does not come up; most say so themselves before
 // that.
 constexpr std::chrono::seconds kPatience{5};
-constexpr std::chrono::seconds kEventInterval{30};
 
 void wake_within(TrainJobPlan& plan, std::chrono::microseconds wait) {
   // Rounded up: waking before the moment would mean to wake twice.
@@ -250,62 +249,11 @@ class TrainJobPlanner {
     }
   }
 
-  // No pod says why the job does not start: perhaps an event does. `job_without_pods`: a Job that
-  // the Job controller cannot, or cannot yet, create pods for.
+  // No pod says why the job does not start: perhaps an event does.
   void request_events(const JobView* job_without_pods) {
-    const auto source = event_source(job_without_pods);
-    const auto waited = observed_.now - waits_since();
-    const bool is_begun = job_without_pods || has_anything_started();
-    const auto patience = is_begun ? kPatience : kEventInterval;
-    if (source && waited >= patience) {
-      plan_.needs_events = source;
-      return wake_within(plan_, kEventInterval);
-    }
-    // That a scheduler or kubelet has begun with a pod is visible on the pod; that the Job
-    // controller has begun with a Job, on nothing that would start a reconcile.
-    const auto next = is_job_to_start() ? kPatience : patience;
-    wake_within(plan_, waited < next ? next - waited : next);
-  }
-
-  kube::Time waits_since() const {
-    kube::Time since =
-        jobset_ ? jobset_->metadata.creation_timestamp.value_or(observed_.now) : observed_.now;
-    const auto take = [&since](const kube::Condition& condition) {
-      if (condition.last_transition_time) since = std::max(since, *condition.last_transition_time);
-    };
-    for (const kube::Condition& condition : after_.conditions) take(condition);
-    if (const auto* restarting = jobset_ ? restarting_condition(*jobset_) : nullptr)
-      take(*restarting);
-    return since;
-  }
-
-  // A refusal of pods is an event of their Job. Else a pod that waits may have one. Events about a
-  // JobSet are those of another JobSet controller: this program's own sets a condition.
-  std::optional<kube::EventSource> event_source(const JobView* job_without_pods) const {
-    if (job_without_pods) return kube::EventSource{kube::kJobs.kind, job_without_pods->name};
-    for (const PodView* pod : observed_.pods)
-      if (pod->phase == "Pending" && !pod->is_deleting)
-        return kube::EventSource{kube::kPods.kind, pod->name};
-    if (!observed_.jobs.empty())
-      return kube::EventSource{kube::kJobs.kind, observed_.jobs.front()->name};
-    if (observed_.is_jobset_controller_active) return std::nullopt;
-    return kube::EventSource{kJobSets.kind, observed_.job.metadata.name};
-  }
-
-  // A Job controller or a scheduler that has not come to this job yet has nothing to say of it. The
-  // scheduler's first message is on the pod; what it cannot say there, the kubelet says in events.
-  bool has_anything_started() const {
-    if (observed_.jobs.empty()) return true;
-    if (observed_.pods.empty()) return observed_.have_jobs_started();
-    return std::any_of(observed_.pods.begin(), observed_.pods.end(),
-                       [](const PodView* pod) { return pod && !pod->node_name.empty(); });
-  }
-
-  bool is_job_to_start() const {
-    return observed_.jobs.empty() ||
-           std::any_of(observed_.jobs.begin(), observed_.jobs.end(), [](const JobView* job) {
-             return !job->has_start_time && !job->is_suspended && !job->is_deleting;
-           });
+    const NeededEvents needed = needed_events(observed_, after_, jobset_, job_without_pods);
+    plan_.needs_events = needed.source;
+    wake_within(plan_, needed.again_after);
   }
 
   // What a finished job leaves to do. All of it is repeated until it is done, also when something

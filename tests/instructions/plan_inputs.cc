@@ -28,6 +28,7 @@ jobset::Observed observed_jobset(const JobSet& jobset) {
   observed.now = kNow;
   observed.decorators = production_job_decorators();
   observed.is_managed_here = true;
+  observed.is_of_trainjob = true;
   return observed;
 }
 

@@ -1,0 +1,73 @@
+#include "runtimes/trainjob/needed_events.hh"
+
+#include <algorithm>
+
+#include "kube/model/resources.hh"
+#include "runtimes/trainjob/phase.hh"
+
+namespace trainer {
+namespace {
+
+// An owner should see within ten seconds why a job does not come up; most say so themselves before
+// that.
+constexpr std::chrono::seconds kPatience{5};
+constexpr std::chrono::seconds kInterval{30};
+
+kube::Time waits_since(const TrainJobObserved& observed, const TrainJobStatus& after,
+                       const JobSet* jobset) {
+  kube::Time since =
+      jobset ? jobset->metadata.creation_timestamp.value_or(observed.now) : observed.now;
+  const auto take = [&since](const kube::Condition& condition) {
+    if (condition.last_transition_time) since = std::max(since, *condition.last_transition_time);
+  };
+  for (const kube::Condition& condition : after.conditions) take(condition);
+  if (const auto* restarting = jobset ? restarting_condition(*jobset) : nullptr) take(*restarting);
+  return since;
+}
+
+// A refusal of pods is an event of their Job. Else a pod that waits may have one. Events about a
+// JobSet are those of another JobSet controller: this program's own sets a condition.
+std::optional<kube::EventSource> source_of(const TrainJobObserved& observed,
+                                           const JobView* job_without_pods) {
+  if (job_without_pods) return kube::EventSource{kube::kJobs.kind, job_without_pods->name};
+  for (const PodView* pod : observed.pods)
+    if (pod->phase == "Pending" && !pod->is_deleting)
+      return kube::EventSource{kube::kPods.kind, pod->name};
+  if (!observed.jobs.empty())
+    return kube::EventSource{kube::kJobs.kind, observed.jobs.front()->name};
+  if (observed.is_jobset_controller_active) return std::nullopt;
+  return kube::EventSource{kJobSets.kind, observed.job.metadata.name};
+}
+
+// A Job controller or a scheduler that has not come to this job yet has nothing to say of it. The
+// scheduler's first message is on the pod; what it cannot say there, the kubelet says in events.
+bool has_anything_started(const TrainJobObserved& observed) {
+  if (observed.jobs.empty()) return true;
+  if (observed.pods.empty()) return observed.have_jobs_started();
+  return std::any_of(observed.pods.begin(), observed.pods.end(),
+                     [](const PodView* pod) { return !pod->node_name.empty(); });
+}
+
+bool is_job_to_start(const TrainJobObserved& observed) {
+  return observed.jobs.empty() ||
+         std::any_of(observed.jobs.begin(), observed.jobs.end(), [](const JobView* job) {
+           return !job->has_start_time && !job->is_suspended && !job->is_deleting;
+         });
+}
+
+}  // namespace
+
+NeededEvents needed_events(const TrainJobObserved& observed, const TrainJobStatus& after,
+                           const JobSet* jobset, const JobView* job_without_pods) {
+  const auto source = source_of(observed, job_without_pods);
+  const auto waited = observed.now - waits_since(observed, after, jobset);
+  const bool is_begun = job_without_pods || has_anything_started(observed);
+  const auto patience = is_begun ? kPatience : kInterval;
+  if (source && waited >= patience) return {source, kInterval};
+  // That a scheduler or kubelet has begun with a pod is visible on the pod; that the Job
+  // controller has begun with a Job, on nothing that would start a reconcile.
+  const auto next = is_job_to_start(observed) ? kPatience : patience;
+  return {std::nullopt, waited < next ? next - waited : next};
+}
+
+}  // namespace trainer
