@@ -16,7 +16,7 @@ from rights_test import documents
 from v1_rights_test import ACCOUNT, FRAMEWORKS, SYSTEM, job
 
 RBAC = "rbac.authorization.k8s.io"
-# What only MPIJobs need: verb and resource, as `kubectl auth can-i` takes them.
+# What only MPIJobs need: verb and resource, of which some have a group or a subresource.
 OF_MPIJOBS = [("create", "pods/exec"), ("create", "serviceaccounts"), ("create", "configmaps"), ("patch", "configmaps"),
               ("create", f"roles.{RBAC}"), ("patch", f"roles.{RBAC}"), ("create", f"rolebindings.{RBAC}"), ("patch", f"rolebindings.{RBAC}"),
               ("list", "mpijobs.kubeflow.org"), ("delete", "mpijobs.kubeflow.org"), ("patch", "mpijobs.kubeflow.org/status")]
@@ -30,8 +30,9 @@ def objects_of(*overlays):
     return [o for o in documents(*overlays) if o["kind"] not in ("Deployment", "Namespace", "CustomResourceDefinition")]
 
 
-def has_right(verb, resource, namespace):
-    return run("kubectl", "auth", "can-i", verb, resource, "-n", namespace, f"--as=system:serviceaccount:{SYSTEM}:{ACCOUNT}",
+def has_right(verb, right, namespace):
+    resource, _, subresource = right.partition("/")
+    return run("kubectl", "auth", "can-i", verb, resource, f"--subresource={subresource}", "-n", namespace, f"--as=system:serviceaccount:{SYSTEM}:{ACCOUNT}",
                check=False).stdout.strip() == "yes"
 
 
@@ -95,7 +96,7 @@ def pods_path(cluster, name="", more=""):
 
 def expect(thief, cluster, what, method, path, body, reason):
     """Refused for this reason, once the policies are in force; None: it is allowed."""
-    content = "application/" + ("merge-patch+json" if method == "PATCH" else "json")
+    content = "application/" + ("json" if method != "PATCH" else "json-patch+json" if isinstance(body, list) else "merge-patch+json")
     said = []
 
     def is_so():
@@ -115,14 +116,15 @@ def expect(thief, cluster, what, method, path, body, reason):
 
 def check_pods(thief, cluster, owner, of_replica_set):
     owns, changes, connects = "only pods that a V1 job controls", "nothing of a pod but activeDeadlineSeconds", "connects to no pod"
+    image = {"op": "replace", "path": "/spec/containers/0/image", "value": "x"}
     rows = (
         ("exec into a pod of others", "POST", pods_path(cluster, "theirs", "/exec?command=id&stdout=1"), None, connects),
         ("exec into a pod of a job", "POST", pods_path(cluster, "m-worker-0", "/exec?command=id&stdout=1"), None, connects),
         ("a pod of others is changed", "PATCH", pods_path(cluster, "theirs"), {"spec": {"activeDeadlineSeconds": 1}}, owns),
-        ("the image of a pod of others", "PATCH", pods_path(cluster, "theirs"), {"spec": {"containers": [{"name": "a", "image": "x"}]}}, owns),
+        ("the image of a pod of others", "PATCH", pods_path(cluster, "theirs"), [image], owns),
         ("a pod of others is taken over", "PATCH", pods_path(cluster, "theirs"), {"metadata": {"ownerReferences": [owner]}}, owns),
         ("the image of a job's pod", "PATCH", pods_path(cluster, "m-worker-0"),
-         {"spec": {"activeDeadlineSeconds": 1, "containers": [{"name": "a", "image": "x"}]}}, changes),
+         [image, {"op": "add", "path": "/spec/activeDeadlineSeconds", "value": 1}], changes),
         ("the labels of a job's pod", "PATCH", pods_path(cluster, "m-worker-0"),
          {"metadata": {"labels": {"a": "c"}}, "spec": {"activeDeadlineSeconds": 1}}, "no labels, annotations, finalizers and owners"),
         ("a pod of others is deleted", "DELETE", pods_path(cluster, "theirs"), None, owns),
@@ -196,7 +198,7 @@ def test_a_stolen_token_changes_no_pod_of_others(cluster):
         v1_rights_test.uninstall(objects)
 
 
-def test_under_the_policies_the_controller_does_what_it_has_to(cluster):
+def test_the_controller_works_under_the_policies(cluster):
     v1_rights_test.perform(cluster, objects_of("manifests/overlays/standalone", "manifests/overlays/restrict-v1-controller"))
 
 
