@@ -97,7 +97,7 @@ void NodeAgent::find_network(const node::TierProbe& probe) {
   if (node_.facts.has_network) return;
   status_.notices.push_back(fmt::format(
       "other users of this machine{} can connect to the ports of pods, and most frameworks trust "
-      "whoever connects{}",
+      "all that connect{}",
       node_.facts.tier == Tier::kPlain
           ? ", and other machines where a program listens on all addresses,"
           : "",

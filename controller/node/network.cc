@@ -58,7 +58,7 @@ Result<Fd> listen_below(const Fd& folder) {
   Fd listening = unix_socket();
   const sockaddr_un address = address_below(folder);
   unlinkat(folder.get(), kSocketFile, 0);
-  // Nobody connects before it listens, and then only its owner may.
+  // No connection is made before it listens, and then only by its owner.
   if (!listening ||
       bind(listening.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
       chmod(address.sun_path, S_IRUSR | S_IWUSR) != 0 || listen(listening.get(), SOMAXCONN) != 0)

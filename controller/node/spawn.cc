@@ -88,7 +88,7 @@ kube::Result<void> spawn_network(const Command& shim, const Fd& listening) {
   const Fd null(open("/dev/null", O_WRONLY | O_CLOEXEC));
   Command words = shim;
   words.emplace_back("network");
-  // Nobody waits for its end: as a rule it is after that of this process.
+  // No one waits for its end: as a rule it is after that of this process.
   const auto child = spawn(std::move(words), own_variables(), null.get(), listening.get());
   if (!child) return tl::unexpected(child.error());
   return {};

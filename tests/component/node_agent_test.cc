@@ -206,6 +206,23 @@ TEST_CASE("a pod ends at its deadline, also one that waits", "[node]") {
   CHECK(test.log("runs") == "up\n");
 }
 
+TEST_CASE("a deadline goes by the clock that is never set", "[node]") {
+  NodeTest test(3);
+  Json pod = make_pod("p", sh("trap 'exit 0' TERM; echo up; while true; do sleep 0.05; done"));
+  pod["spec"].set("activeDeadlineSeconds", 3);
+  test.api->put(pod);
+  const auto begin = test.clock.steady();
+  test.until_phase("p", "Running");
+  const std::chrono::seconds jump = GENERATE(std::chrono::hours(-24), std::chrono::hours(24));
+  test.clock.ahead = jump;
+  pod = test.api->pods.at("p");
+  pod["metadata"]["labels"].set("changed", "yes");
+  test.api->put(pod);  // it is looked at again
+  test.until_phase("p", "Failed");
+  CHECK(test.clock.steady() - begin >= std::chrono::seconds(2));  // startTime has whole seconds
+  CHECK(test.api->pods.at("p").get("status").get_string("reason") == "DeadlineExceeded");
+}
+
 TEST_CASE("aliases of hosts are known to a pod", "[node]") {
   const int tier = GENERATE(1, 3);
   if (!has_tier(tier)) return;
@@ -420,7 +437,9 @@ TEST_CASE("a tier that the machine has not is refused, and a node says which one
           "[node]") {
   NodeTest test(3);
   CHECK(test.agent->status().tier == 3);
-  CHECK(test.agent->status().notices.size() == 1);
+  const auto notices = test.agent->status().notices;
+  REQUIRE(notices.size() == 2);
+  CHECK_THAT(notices[1], Catch::StartsWith("other users of this machine, and other machines"));
   test.until("the node is written", [&] { return test.api->nodes.size() >= 2; });
 }
 

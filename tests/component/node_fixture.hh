@@ -227,6 +227,13 @@ inline Json make_pod(const std::string& name, const std::vector<std::string>& co
   return pod;
 }
 
+// The machine's clocks, of which the wall clock was set.
+struct SetClock final : kube::Clock {
+  kube::Time now() const override { return kube::SystemClock().now() + ahead; }
+  Steady steady() const override { return kube::SystemClock().steady(); }
+  std::chrono::microseconds ahead{0};
+};
+
 struct NodeTest {
   explicit NodeTest(int tier) : tier_(tier) { start(); }
   ~NodeTest() {
@@ -302,7 +309,7 @@ struct NodeTest {
   Folder folder;
   std::vector<std::string> mounts;
   std::vector<std::string> notes;
-  kube::SystemClock clock;
+  SetClock clock;
   kube::SystemRandom random;
   std::unique_ptr<kube::asio::io_context> io;
   std::unique_ptr<PodApi> api;

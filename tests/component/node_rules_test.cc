@@ -4,8 +4,10 @@
 
 #include <csignal>
 #include <filesystem>
+#include <random>
 
 #include "controller/node/container_state.hh"
+#include "controller/node/files.hh"
 #include "controller/node/log_reader.hh"
 #include "controller/node/log_writer.hh"
 #include "controller/node/make_config.hh"
@@ -253,6 +255,89 @@ TEST_CASE("volumes are made of what they name", "[node]") {
         kube::ErrorCode::kUnsupported);
 }
 
+TEST_CASE("no name that a user writes leads out of its folder", "[node]") {
+  static const std::vector<std::string> kPieces = {"..",
+                                                   ".",
+                                                   "/",
+                                                   "//",
+                                                   "a",
+                                                   "b-1",
+                                                   std::string(1, '\0'),
+                                                   "....",
+                                                   "..a",
+                                                   "%2f",
+                                                   "\\",
+                                                   "\u202e",
+                                                   std::string(300, 'x'),
+                                                   "state"};
+  std::mt19937 random(7);  // NOLINT(cert-msc51-cpp): the same names in every run
+  const auto draw = [&random] {
+    std::string text;
+    for (auto left = random() % 6; left > 0; --left) text += kPieces[random() % kPieces.size()];
+    return text;
+  };
+  const auto is_below = [](const std::filesystem::path& path, const std::string& folder) {
+    const std::string normal = path.lexically_normal().native();
+    return (normal + "/").starts_with(folder + "/") && normal.find('\0') == std::string::npos;
+  };
+  int refused = 0;
+  for (int run = 0; run < 5'000; ++run) {
+    const std::string name = draw();
+    INFO(name);
+    if (const auto child = child_of("/state/x", name)) {
+      CHECK(child->parent_path() == "/state/x");
+      CHECK(child->lexically_normal() == *child);
+    } else {
+      ++refused;
+    }
+    if (const auto path = path_below("/state/x", name)) CHECK(is_below(*path, "/state/x"));
+    // All fields of a pod that become paths, with one of them hostile.
+    Json pod = sample_pod();
+    Json& spec = pod["spec"];
+    Json& container = spec["containers"].as_array()[0];
+    const Json claim = Json::object({{"claimName", name}});
+    const auto field = random() % 5;
+    Json volume = Json::object({{"name", field == 0 ? name : "v"}});
+    volume.set(field == 1 ? "persistentVolumeClaim" : "emptyDir",
+               field == 1 ? claim : Json::object());
+    if (field == 0) volume["emptyDir"].set("medium", "Memory");
+    spec["volumes"].push_back(std::move(volume));
+    Json mount = Json::object({{"name", field == 0 ? name : "v"}, {"mountPath", "/m"}});
+    if (field == 2) mount.set("subPath", name);
+    container["volumeMounts"].push_back(std::move(mount));
+    if (field == 3) container.set("name", name);
+    if (field == 4) pod["metadata"].set("namespace", name);
+    NodeFacts facts;
+    facts.tier = Tier::kNamespaces;
+    const auto config = make_config(pod, secrets(), place_of(pod), facts);
+    if (!config) continue;
+    for (const Mount& each : config->containers.at(0).mounts)
+      CHECK(is_below(each.source, "/state"));
+    for (const MemoryVolume& each : config->memory_volumes)
+      CHECK(is_below(each.path, "/state/pods/u/volumes"));
+    CHECK(is_below(termination_file("/state/pods/u", config->containers.at(0).name),
+                   "/state/pods/u/termination"));
+    CHECK(is_below(log_file("/state/pods/u", config->containers.at(0).name), "/state/pods/u/logs"));
+  }
+  CHECK(refused > 1'000);
+}
+
+TEST_CASE("files of volumes stay in their volume", "[node]") {
+  const Folder folder;
+  const VolumePlaces places{folder.path / "pods/u", folder.path / "claims"};
+  for (const char* path : {"../x", "a/../../x", "/x", "a/..", ".."}) {
+    INFO(path);
+    Json pod = sample_pod();
+    const Json item = Json::object({{"key", "k"}, {"path", path}});
+    Json secret = Json::object({{"secretName", "sec"}, {"items", Json::array({item})}});
+    const Json volume = Json::object({{"name", "k"}, {"secret", std::move(secret)}});
+    pod["spec"].set("volumes", Json::array({volume}));
+    const auto made = make_volumes(pod, secrets(), {}, places);
+    REQUIRE_FALSE(made);
+    CHECK(made.error().code == kube::ErrorCode::kUnsupported);
+  }
+}
+
 TEST_CASE("names keep their addresses, and two names have two", "[node]") {
   AddressTable table, later;
   const PodName name{"ns", "h", "s"};
@@ -285,18 +370,22 @@ TEST_CASE("a container restarts as its pod's policy says, later each time", "[no
   config.name = "c";
   ContainerState state;
   state.config = &config;
-  kube::Time now = kube::Time::from_seconds(1'000);
+  // The steady clock decides, wherever the other one was set to meanwhile.
+  const std::int64_t jump = GENERATE(0, -86'400, 86'400);
+  Moment now{kube::Time::from_seconds(1'000'000), Moment::Steady(std::chrono::hours(1))};
   int starts = 0;
   for (const std::int64_t expected : {1, 10, 20, 40, 80, 160, 300, 300}) {
     state.run(now);
     CHECK(!state.has_failed());
     CHECK(state.restarts == starts++);
-    state.end(1 << 8, "why", now + std::chrono::seconds(1));
+    const auto end = now.steady + std::chrono::seconds(1);
+    now.time = now.time.after(jump);
+    state.end(1 << 8, "why", {now.time, end});
     CHECK(restarts_after("OnFailure", state, false));
     CHECK(!restarts_after("Never", state, false));
     state.wait_for_restart();
-    CHECK(*state.start_at - state.finished_at == std::chrono::seconds(expected));
-    now = *state.start_at;
+    CHECK(*state.start_at - end == std::chrono::seconds(expected));
+    now.steady = *state.start_at;
   }
   const Json status = state.status("u");
   CHECK(status.get_int("restartCount") == 7);  // as it waits for the next one
@@ -375,8 +464,8 @@ TEST_CASE("a pod that its deadline has ended has failed", "[node]") {
   Json report = parse(R"({"isOver":true,"containerStatuses":[{"name":"c","lastState":{"x":{}}}]})");
   report["containerStatuses"].as_array()[0].set("state", parse(row.container));
   const kube::Time end = kube::Time::from_seconds(1'767'225'660);
-  CHECK(deadline_of(pod) == end);
-  const Json status = pod_status(pod, report, {"127.0.0.1", "127.64.0.9", {}}, end);
+  CHECK(active_deadline_of(pod) == std::chrono::seconds(60));
+  const Json status = pod_status(pod, report, {"127.0.0.1", "127.64.0.9", {}, end}, end);
   CHECK(status.get_string("phase") == row.phase);
   CHECK(status.get_string("reason") == row.reason);
 }

@@ -27,7 +27,7 @@ struct ServerConnection {
   bool is_evicted = false;
   bool is_stranger = false;  // none of its requests was one of a known client yet
   bool has_place = false;    // of a stranger: its bytes are read
-  Notifier* turn = nullptr;  // while it waits for a place: tells it to look again
+  Notifier* turn = nullptr;  // while it waits for a place: wakes it
 
   bool is_unfinished() const { return phase == Phase::kNew || phase == Phase::kReading; }
   // A first request counts from when the connection was accepted, handshake included.
