@@ -167,6 +167,11 @@ void LocalServer::forget_node() {
 Result<void> LocalServer::listen() {
   const unsigned short kept = kept_port(state());
   auto port = server_.listen(kept);
+  // That of a daemon that was killed is free a moment after its lock.
+  for (int tries = 0; !port && kept != 0 && tries < 20; ++tries) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    port = server_.listen(kept);
+  }
   const bool is_moved = !port && kept != 0;
   if (is_moved) port = server_.listen(0);
   if (!port) return tl::unexpected(port.error());

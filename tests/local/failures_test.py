@@ -201,6 +201,23 @@ def test_the_port_is_taken(local):
     assert not local.daemon()["notices"] or "port" not in local.daemon()["notices"][0], local.daemon()
 
 
+def test_the_port_is_taken_while_a_job_is_followed(local):
+    """The command does not go on with the other program; the job does without it."""
+    local.up()
+    run = local.start("run", local.write("job.yaml", trainjob("long", f"sleep 3; echo ended >> {local.scratch}/ended")))
+    local.wait_for("long", "Running")
+    port = urllib.parse.urlparse(local.daemon()["address"]).port
+    with socket.socket() as taker:
+        taker.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        local.kill_daemon()
+        taker.bind(("127.0.0.1", port))
+        taker.listen()
+        said = run.communicate(timeout=30)[0]
+        assert run.returncode == 1 and f"port {port} is taken by another program" in said and "local logs -f JOB" in said, said
+        local.wait_for("long", "Complete", seconds=20)
+    assert local.lines("ended") == ["ended"]
+
+
 def databases(local):
     return [path for path in local.state.iterdir() if path.is_file() and path.read_bytes()[:15] == b"SQLite format 3"]
 
