@@ -24,7 +24,8 @@ def pod_spec(**more):
 
 
 def jobset_spec(pod, claims=False):
-    spec = {"replicatedJobs": [{"name": "node", "replicas": 1, "template": {
+    # Without webhooks nothing fills in that pods have host names, and so a Service.
+    spec = {"network": {"enableDNSHostnames": True}, "replicatedJobs": [{"name": "node", "replicas": 1, "template": {
         "metadata": {"labels": {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}},
         "spec": {"parallelism": 1, "completions": 1, "backoffLimit": 0, "template": {"spec": {"restartPolicy": "Never", **pod}}}}}]}
     if claims:
@@ -83,10 +84,11 @@ ROWS = [
     Row("mount-without-volume", "volumeMounts[0].name: Not found", "add the volume", BY_JOB,
         container={"volumeMounts": [{"name": "data", "mountPath": "/data"}]}),
     Row("toleration", "tolerations[0]", "Correct the toleration", BY_JOB, tolerations=[{"key": "a", "operator": "Exists", "value": "b"}]),
-    Row("quota-of-pods", "exceeded quota: small", "ResourceQuota", QUOTA, POD, quota({"pods": "0"})),
-    Row("quota-of-jobs", "exceeded quota: small", "ResourceQuota", QUOTA, JOB, quota({"count/jobs.batch": "0"}), kinds=NOT_V1),
-    Row("quota-of-services", "exceeded quota: small", "ResourceQuota", QUOTA, SERVICE, quota({"services": "0"})),
-    Row("quota-of-claims", "exceeded quota: small", "ResourceQuota", QUOTA, CLAIM, quota({"persistentvolumeclaims": "0"}), kinds=NOT_V1),
+    Row("quota-of-pods", "exceeded quota: small", "resourcequota small", QUOTA, POD, quota({"pods": "0"})),
+    Row("quota-of-jobs", "exceeded quota: small", "resourcequota small", QUOTA, JOB, quota({"count/jobs.batch": "0"}), kinds=NOT_V1),
+    Row("quota-of-services", "exceeded quota: small", "resourcequota small", QUOTA, SERVICE, quota({"services": "0"})),
+    Row("quota-of-claims", "exceeded quota: small", "resourcequota small", QUOTA, CLAIM, quota({"persistentvolumeclaims": "0"}), kinds=NOT_V1,
+        container={"volumeMounts": [{"name": "data", "mountPath": "/data"}]}),
     Row("limit-range", "maximum cpu usage per Container is 50m", "LimitRange", BY_POD, POD, LIMIT_RANGE),
     Row("pod-security", "violates PodSecurity", "Pod Security", BY_POD, POD, label="pod-security.kubernetes.io/enforce=restricted"),
     Row("service-account", 'serviceaccount "nobody" not found', "Create the ServiceAccount", BY_POD, serviceAccountName="nobody"),

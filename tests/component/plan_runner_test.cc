@@ -274,12 +274,14 @@ TEST_CASE("an error of the API server is told like a refusal once it has lasted 
   const auto& runner = peer.jobsets.plan_runner;
   const auto fails = [&] {
     peer.on(job).answer(500, refusal(500, "InternalError", "failed calling webhook")).always();
-    CHECK_FALSE(peer.run(kJobSets, plan_of({job})));
+    const auto result = peer.run(kJobSets, plan_of({job}));
+    REQUIRE_FALSE(result);
+    return result.error().retry_within;
   };
-  fails();
+  CHECK(fails() == std::chrono::seconds(5));  // however long the backoff is
   CHECK_FALSE(runner.refusal_of("u1"));
   peer.clock.advance(std::chrono::seconds(5));
-  fails();
+  CHECK_FALSE(fails());
   CHECK(runner.refusal_of("u1"));
   peer.jobsets.plan_runner.forget("u1");
   CHECK_FALSE(runner.refusal_of("u1"));

@@ -94,6 +94,8 @@ Task<Result<Requeue>> PlanRunner::run(ObjectRef object, Plan plan,
     delayed = *written;
   }
   if (failure) {
+    // Tried again once it would count as lasting.
+    if (!refusal_of(object.uid)) plan.due_after = earlier(plan.due_after, Requeue(kLasting));
     // Delayed counters must not wait for the backoff of a child that was refused.
     Error error = failure->error;
     if (delayed && !error.retry_after) error.retry_after = delayed;
@@ -106,7 +108,9 @@ Task<Result<Requeue>> PlanRunner::run(ObjectRef object, Plan plan,
 
 void PlanRunner::keep_refusal(const ObjectRef& object, const ActionFailure& failure) {
   const Error& error = failure.error;
-  if (error.code == ErrorCode::kCancelled || error.code == ErrorCode::kConflict) return;
+  const bool is_answered = error.code != ErrorCode::kCancelled &&
+                           error.code != ErrorCode::kNetwork && error.code != ErrorCode::kTimeout;
+  if (!is_answered || error.code == ErrorCode::kConflict) return;
   const auto now = clock_.steady();
   const auto [at, is_new] = refused_.try_emplace(object.uid);
   Refused& refused = at->second;

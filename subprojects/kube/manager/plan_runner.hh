@@ -48,10 +48,9 @@ class PlanRunner {
   // The debounce of an object whose children have changed, so that one reconcile sees what changes
   // together. This wait is part of the wait of its counters.
   std::chrono::milliseconds delay_of(Debounce debounce, const std::string& uid);
-  // What the last plan of the object could not write. nullptr where it has written all, or where
-  // only the network or the load of the API server is to blame, unless that lasts. The next plan
-  // tells the user; once the write has succeeded, another plan follows at once, which stops telling
-  // it.
+  // What the last plan of the object could not write. nullptr where it has written all, where the
+  // API server did not answer, and where its error may pass soon. The next plan tells the user;
+  // once the write has succeeded, another plan follows at once, which stops telling it.
   const Refusal* refusal_of(const std::string& uid) const;
   // The object was deleted: drops what is kept of it.
   void forget(const std::string& uid) {
