@@ -214,7 +214,7 @@ void read_jobset_controller(StrictReader& reader, Configuration::JobSetControlle
   }
 }
 
-// Names of extended resources, "DOMAIN/NAME", in which "*" and "?" may stand for others.
+// Names of extended resources, "DOMAIN/NAME", in which "*" is any text and "?" any character.
 void check_device_names(StrictReader& reader, std::string_view list,
                         const std::vector<std::string>& names) {
   for (std::size_t i = 0; i < names.size(); ++i) {

@@ -64,7 +64,7 @@ kube::Plan plan(const Observed& observed) {
   ReconcileContext context(observed);
   classify_jobs(context, observed.jobs);
   run(context);
-  tell_refusals(context);
+  report_refusals(context);
   finish_status(context);
   return std::move(context.plan);
 }
@@ -80,7 +80,7 @@ void SlicedPlan::add(std::span<const JobView* const> jobs) {
 kube::Plan SlicedPlan::finish() {
   if (!is_owned(context_->observed)) return {};
   run(*context_);
-  tell_refusals(*context_);
+  report_refusals(*context_);
   finish_status(*context_);
   return std::move(context_->plan);
 }

@@ -59,7 +59,7 @@ struct Observed {
 // - After a failure that was a node's, new Jobs prefer other nodes: see kAvoidedNode.
 // - Complete Jobs, and servers that are ready, outlive a restart where an annotation names their
 //   replicated jobs: see restart.cc.
-// - A child that is refused, or a pod of a Job, is told by the condition ReplicaFailure.
+// - A child that is refused, or a pod of a Job, is reported by the condition ReplicaFailure.
 // - A Job whose labels do not parse is left alone and named in an event, instead of stopping all.
 // - At most 256 Jobs are created at once, fewer large ones, and 1,000 changed or deleted; the rest
 //   follow in the next reconciles.

@@ -73,7 +73,7 @@ void suspend_jobs(ReconcileContext& context);
 void resume_jobs(ReconcileContext& context);
 
 // refusals.cc: the condition ReplicaFailure, once all else is planned.
-void tell_refusals(ReconcileContext& context);
+void report_refusals(ReconcileContext& context);
 
 // in_place_restart.cc (gate InPlaceRestart)
 bool restarts_in_place(const JobSet& jobset, const Gates& gates);

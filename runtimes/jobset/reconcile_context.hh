@@ -78,7 +78,7 @@ struct ReconcileContext {
   void set_condition(std::string_view type, bool value, std::string_view reason,
                      std::string_view message);
   // The condition ReplicaFailure, which exists only while it is true. `has_event`: a Warning event
-  // has told it already.
+  // has reported it already.
   void set_replica_failure(const WaitingCause& cause, bool has_event);
   void clear_replica_failure();
   // Only the first few, since a thousand Jobs may have the same problem.

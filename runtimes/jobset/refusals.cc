@@ -1,4 +1,4 @@
-// Tells by a condition what the API server refuses of a JobSet: a child that this controller
+// Reports by a condition what the API server refuses of a JobSet: a child that this controller
 // writes, or the pods of a Job.
 #include <algorithm>
 #include <chrono>
@@ -51,7 +51,7 @@ std::optional<WaitingCause> cause_by_events(ReconcileContext& context) {
 
 }  // namespace
 
-void tell_refusals(ReconcileContext& context) {
+void report_refusals(ReconcileContext& context) {
   const kube::Refusal* const refusal = context.observed.refusal;
   std::optional<WaitingCause> cause;
   if (refusal) {
@@ -59,8 +59,9 @@ void tell_refusals(ReconcileContext& context) {
   } else if (!context.observed.is_of_trainjob && !context.is_suspended()) {
     cause = cause_by_events(context);
   }
-  const bool is_told = kube::find_condition(context.status.conditions, kReplicaFailure) != nullptr;
-  if ((!cause && !is_told) || is_finished(context.status)) return;
+  const bool is_reported =
+      kube::find_condition(context.status.conditions, kReplicaFailure) != nullptr;
+  if ((!cause && !is_reported) || is_finished(context.status)) return;
   if (!cause) return context.clear_replica_failure();
   context.set_replica_failure(*cause, refusal != nullptr);
 }

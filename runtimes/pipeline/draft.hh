@@ -74,7 +74,7 @@ class ContainerEdit {
 };
 
 // What the job says about its training. A job without spec.trainer says the same as one with an
-// empty spec.trainer, so plugins read it here and cannot tell the two apart.
+// empty spec.trainer, so plugins read it here and see no difference.
 const Trainer& trainer_of(const TrainJob& job);
 
 // Whether the policy is one of a framework; an empty one, or nullptr, is not.

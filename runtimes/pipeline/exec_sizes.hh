@@ -7,7 +7,7 @@
 namespace trainer::pipeline {
 
 // One error for each word of a command, argument and variable of the built JobSet that is too long,
-// whoever has set it, with the field that it comes from. Of very many the first. `built`: of the
+// with the field that it comes from. Of very many only the first ones. `built`: of the
 // other three.
 kube::FieldErrors check_exec_sizes(const Built& built, const TrainJob& job, const Runtime& runtime,
                                    const PipelineOptions& options);

@@ -79,8 +79,7 @@ std::vector<Overwrite> find_overwrites(const Draft& draft) {
   std::vector<Overwrite> found;
   if (draft.replaced.empty()) return found;
   std::vector<Explanation> notes;
-  Draft said =
-      prepare(draft.job, draft.runtime, draft.options, Journal(&notes), draft.stored);
+  Draft said = prepare(draft.job, draft.runtime, draft.options, Journal(&notes), draft.stored);
   if (!said.errors.empty()) return found;
   for (const Plugin* plugin : active_plugins(said))
     if (plugin->source().starts_with("spec.")) plugin->enforce_pod_spec(said);

@@ -70,7 +70,7 @@ std::vector<std::size_t> Environment::places(const Json::Array& own,
       const std::size_t other = index_of(name);
       if (other == at) continue;
       if (other < at) {
-        // One without references of its own can stand anywhere.
+        // One without references of its own can be anywhere.
         if (!variables_[other].has_references) places[other] = std::min(places[other], places[at]);
         places[at] = std::max(places[at], places[other]);
         continue;
@@ -93,17 +93,17 @@ void Environment::add_to(Json& container) const {
     replaced.push_back(index_of(variable.get_string("name")));
     has_places |= replaced.back() < variables_.size();
   }
-  const std::vector<std::size_t> stands_before = places(own, replaced);
+  const std::vector<std::size_t> comes_before = places(own, replaced);
   Json::Array all;
   all.reserve(own.size() + variables_.size());
   for (std::size_t i = 0; i < own.size(); ++i) {
     if (has_places)
       for (std::size_t at = 0; at < variables_.size(); ++at)
-        if (stands_before[at] == i) all.push_back(variables_[at].entry);
+        if (comes_before[at] == i) all.push_back(variables_[at].entry);
     if (replaced[i] == variables_.size()) all.push_back(std::move(own[i]));
   }
   for (std::size_t at = 0; at < variables_.size(); ++at)
-    if (stands_before[at] == own.size()) all.push_back(variables_[at].entry);
+    if (comes_before[at] == own.size()) all.push_back(variables_[at].entry);
   container.set("env", std::move(all));
 }
 

@@ -18,9 +18,9 @@ class Environment {
   void set_from(std::string_view name, kube::Json source);  // `valueFrom`
 
   // Adds the variables to a container, each name once: where the user has set one of them, the
-  // controller's value stands in its place, since in a container the last entry of a name counts,
-  // and upstream appends. A variable that refers to others, as $(NAME), stands behind them:
-  // Kubernetes resolves only references to what stands before.
+  // controller's value is in its place, since in a container the last entry of a name counts,
+  // and upstream appends. A variable that refers to others, as $(NAME), is behind them:
+  // Kubernetes resolves only references to variables before it.
   void add_to(kube::Json& container) const;
 
  private:
@@ -31,7 +31,7 @@ class Environment {
   };
   void put(Variable variable);
   std::size_t index_of(std::string_view name) const;  // variables_.size() where there is none
-  // For each variable the index in the user's list before which it stands; `replaced`: the index
+  // For each variable the index in the user's list before which it is; `replaced`: the index
   // of the variable that takes the place of a user's, or variables_.size().
   std::vector<std::size_t> places(const kube::Json::Array& own,
                                   const std::vector<std::size_t>& replaced) const;
@@ -42,7 +42,7 @@ class Environment {
 // Names of variables of a user's container that have another value in the same container of a pod,
 // because the controller sets them.
 std::vector<std::string_view> replaced_variables(const kube::Json& own, const kube::Json& built);
-// What users are told about them, for all containers of a pod. `path`: of the pod's spec.
+// The warnings about them, for all containers of a pod. `path`: of the pod's spec.
 std::vector<std::string> replaced_variable_texts(const kube::Json& pod_template,
                                                  const kube::Json& pod, std::string_view path);
 

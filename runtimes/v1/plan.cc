@@ -171,7 +171,7 @@ JobPlan plan(const Observed& observed) {
     needs.relayed = observed.relayed.value_or(std::unordered_set<std::uint64_t>());
     return needs;
   }
-  tell_refusal(context);
+  report_refusal(context);
   finish_status(context);
   context.plan.extensions = StatusExtensions(context.status);
   return std::move(context.plan);

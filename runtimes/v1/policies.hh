@@ -96,7 +96,7 @@ void fail(ReconcileContext& context, std::string message, std::string_view reaso
 void record_first_failure(ReconcileContext& context);
 void relay_troubles(ReconcileContext& context);
 // The condition ReplicaFailure of a job that has a child refused.
-void tell_refusal(ReconcileContext& context);
+void report_refusal(ReconcileContext& context);
 void finish_status(ReconcileContext& context);
 
 }  // namespace trainer::v1

@@ -89,7 +89,7 @@ void relay_troubles(ReconcileContext& context) {
 
 // It is the first condition, and exists only while a child is refused: the column STATE and some
 // clients read the last one.
-void tell_refusal(ReconcileContext& context) {
+void report_refusal(ReconcileContext& context) {
   if (context.is_finished()) return;
   const auto* refusal = context.observed.refusal;
   const auto cause = refusal ? cause_of_refusal(*refusal) : std::move(context.blocked);

@@ -91,7 +91,7 @@ ROWS = [
         container={"volumeMounts": [{"name": "data", "mountPath": "/data"}]}),
     Row("limit-range", "maximum cpu usage per Container is 50m", "LimitRange", BY_POD, POD, LIMIT_RANGE),
     Row("pod-security", "violates PodSecurity", "Pod Security", BY_POD, POD, label="pod-security.kubernetes.io/enforce=restricted"),
-    Row("service-account", 'serviceaccount "nobody" not found', "Create the ServiceAccount", BY_POD, serviceAccountName="nobody"),
+    Row("service-account", 'serviceaccount "absent" not found', "Create the ServiceAccount", BY_POD, serviceAccountName="absent"),
     Row("policy", "no pods of training here", "admission policy", BY_POD, POD, label=f"{LABEL}=pods"),
     Row("policy-of-services", "no services of training here", "admission policy", BY_SERVICE, SERVICE, label=f"{LABEL}=services"),
     Row("webhook", "failed calling webhook", "does not answer", BY_POD, POD, label=f"{LABEL}=webhook"),
@@ -183,15 +183,15 @@ def check_all(namespace, *flags):
         finally:
             controller.kill()
     if errors:
-        raise Failed("\n     ".join([f"{len(errors)} refusals are not told:", *errors]))
+        raise Failed("\n     ".join([f"{len(errors)} refusals are not reported:", *errors]))
 
 
-def test_each_refusal_is_told_with_webhooks(cluster):
+def test_each_refusal_is_reported_with_webhooks(cluster):
     harness.not_with_local_mode("it has no admission plugins")
     check_all("with", *harness.ADMISSION)
 
 
-def test_each_refusal_is_told_without_webhooks(cluster):
+def test_each_refusal_is_reported_without_webhooks(cluster):
     harness.not_with_local_mode("it has no admission plugins")
     check_all("without", "--no-webhooks")
 

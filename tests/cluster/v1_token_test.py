@@ -21,7 +21,7 @@ OF_MPIJOBS = [("create", "pods/exec"), ("create", "serviceaccounts"), ("create",
               ("create", f"roles.{RBAC}"), ("patch", f"roles.{RBAC}"), ("create", f"rolebindings.{RBAC}"), ("patch", f"rolebindings.{RBAC}"),
               ("list", "mpijobs.kubeflow.org"), ("delete", "mpijobs.kubeflow.org"), ("patch", "mpijobs.kubeflow.org/status")]
 OF_ALL = [("create", "pods"), ("delete", "pods"), ("patch", "pods"), ("list", "pytorchjobs.kubeflow.org"), ("create", "services")]
-OF_NOBODY = [("get", "secrets"), ("create", "secrets"), ("create", "jobs.batch"), ("create", f"clusterrolebindings.{RBAC}"),
+NOT_NEEDED = [("get", "secrets"), ("create", "secrets"), ("create", "jobs.batch"), ("create", f"clusterrolebindings.{RBAC}"),
              ("create", "pods/attach"), ("create", "pods/portforward"), ("update", "pods"), ("delete", f"roles.{RBAC}")]
 
 
@@ -77,7 +77,7 @@ def test_only_with_mpijobs_the_token_reaches_into_pods(cluster):
         v1_rights_test.install(objects)
         try:
             wait_until("the rights are there", lambda: has_right("create", "pods", cluster.namespace))
-            wrong = [f"{overlay}: {verb} {resource}: {not wanted}" for rights, wanted in ((OF_MPIJOBS, has_mpijob), (OF_ALL, True), (OF_NOBODY, False))
+            wrong = [f"{overlay}: {verb} {resource}: {not wanted}" for rights, wanted in ((OF_MPIJOBS, has_mpijob), (OF_ALL, True), (NOT_NEEDED, False))
                      for verb, resource in rights if has_right(verb, resource, cluster.namespace) != wanted]
             assert not wrong, "\n".join(wrong)
             check_kinds_work(cluster, kinds)
@@ -159,15 +159,15 @@ def check_what_mpijobs_own(thief, cluster, owner):
         return {"apiGroups": [""], "resources": ["pods/exec"], "verbs": ["create"], **names}
 
     maps = f"/api/v1/namespaces/{cluster.namespace}/configmaps"
-    ours, gives = "only objects that an MPIJob controls", "no right but to read pods, and to exec into workers of the same MPIJob"
+    controlled, gives = "only objects that an MPIJob controls", "no right but to read pods, and to exec into workers of the same MPIJob"
     rows = (
         ("exec into every pod", "POST", roles, role_of("m-launcher", reads, execs()), gives),
         ("exec into a pod of others", "POST", roles, role_of("m-launcher", reads, execs(resourceNames=["theirs"])), gives),
-        ("a Role of no job", "POST", roles, role_of("planted", reads, owners=()), ours),
-        ("a ConfigMap of others", "PATCH", f"{maps}/theirs", {"data": {"a": "c"}}, ours),
-        ("a ConfigMap of no job", "POST", maps, config_map("planted"), ours),
+        ("a Role of no job", "POST", roles, role_of("planted", reads, owners=()), controlled),
+        ("a ConfigMap of others", "PATCH", f"{maps}/theirs", {"data": {"a": "c"}}, controlled),
+        ("a ConfigMap of no job", "POST", maps, config_map("planted"), controlled),
         ("a ServiceAccount of no job", "POST", maps.replace("configmaps", "serviceaccounts"),
-         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "planted"}}, ours),
+         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "planted"}}, controlled),
         ("the launcher's Role", "POST", roles, role_of("m-launcher", reads, execs(resourceNames=["m-worker-0"])), None),
         ("a binding for another namespace", "POST", bindings, binding("m-launcher", namespace="default"), "a ServiceAccount of the same namespace"),
         ("the launcher's binding", "POST", bindings, binding("m-launcher"), None),

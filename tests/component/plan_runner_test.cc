@@ -247,7 +247,7 @@ TEST_CASE("events of actions wait for no status, and are lost with a refused act
   CHECK((sent[0] == "Normal Created: created JobSet x") != is_refused);
 }
 
-TEST_CASE("a refusal is told until the write succeeds, and then another plan follows at once") {
+TEST_CASE("a refusal is kept until the write succeeds, and then another plan follows at once") {
   Fixture peer;
   const auto job = create_job("x-w-0");
   const auto& runner = peer.jobsets.plan_runner;
@@ -268,7 +268,7 @@ TEST_CASE("a refusal is told until the write succeeds, and then another plan fol
   CHECK_FALSE(*idle);
 }
 
-TEST_CASE("an error of the API server is told like a refusal once it has lasted for five seconds") {
+TEST_CASE("an error of the API server is kept like a refusal once it has lasted for five seconds") {
   Fixture peer;
   const auto job = create_job("x-w-0");
   const auto& runner = peer.jobsets.plan_runner;

@@ -225,7 +225,7 @@ def test_a_link_is_not_followed(local):
         (local.state / name).symlink_to("real")
         done = local.run("up", *OPTIONS, code=None)
         said = done.stdout + done.stderr
-        # A log is renamed and made anew.
+        # A log is renamed and made again.
         assert name == "daemon.log" or (done.returncode == 1 and f"{local.state / name} is no file but a link" in said), said
         local.run("down", code=None)
         (local.state / name).unlink()

@@ -108,7 +108,7 @@ void check_step(const Draft& draft, std::string_view step, std::string_view conf
   }
 }
 
-// Two values for one variable: nobody could say which one is meant.
+// Two values for one variable: it is unknown which one is meant.
 void check_uri(const InitializerSource* source, const std::string& path,
                kube::FieldErrors& errors) {
   if (source == nullptr || !source->storageUri) return;

@@ -16,23 +16,23 @@ bool is_mpirun(std::string_view word) {
          name == "prterun";
 }
 
-bool is_shell(std::string_view word) {
-  static constexpr std::array<std::string_view, 5> kShells = {"sh", "bash", "dash", "ash", "zsh"};
-  return std::ranges::find(kShells, base_name(word)) != kShells.end();
+bool runs_scripts(std::string_view word) {
+  static constexpr std::array<std::string_view, 5> kInterpreters = {"sh", "bash", "dash", "ash", "zsh"};
+  return std::ranges::find(kInterpreters, base_name(word)) != kInterpreters.end();
 }
 
 // Programs that run what follows them, or a script among their arguments.
 bool runs_its_arguments(std::string_view word) {
   static constexpr std::array<std::string_view, 8> kWrappers = {
       "env", "exec", "timeout", "nice", "numactl", "stdbuf", "tini", "dumb-init"};
-  return is_shell(word) || std::ranges::find(kWrappers, base_name(word)) != kWrappers.end();
+  return runs_scripts(word) || std::ranges::find(kWrappers, base_name(word)) != kWrappers.end();
 }
 
 bool is_name_start(char c) {
   return c == '_' || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
 }
 
-// As near to a shell's words as this needs: what lies between blanks, quotes and operators.
+// The words of a script, as far as this needs them: the text between blanks, quotes and operators.
 std::vector<std::string_view> tokens_of(const std::vector<std::string_view>& words) {
   constexpr std::string_view kSeparators = " \t\n\\\"'`;|&()";
   std::vector<std::string_view> tokens;
@@ -64,7 +64,7 @@ CommandLine read_command_line(const std::vector<std::string_view>& words) {
     if (is_about_variables(tokens[i])) line.start = CommandLine::Start::kExports;
     if (i == 0 || i + 1 == tokens.size() || (tokens[i] != "-x" && tokens[i] != "--x")) continue;
     // `set -x` and `bash -x` trace a script.
-    if (tokens[i - 1] == "set" || is_shell(tokens[i - 1]) || !is_name_start(tokens[i + 1][0]))
+    if (tokens[i - 1] == "set" || runs_scripts(tokens[i - 1]) || !is_name_start(tokens[i + 1][0]))
       continue;
     line.start = CommandLine::Start::kExports;
     line.exported.emplace(tokens[i + 1].substr(0, tokens[i + 1].find('=')));

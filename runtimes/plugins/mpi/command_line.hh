@@ -10,7 +10,7 @@ namespace trainer::pipeline::mpi {
 
 struct CommandLine {
   enum class Start {
-    kMpirun,   // by mpirun, which is in sight, and which is not told about variables
+    kMpirun,   // by mpirun, which is in sight, and which has no option for variables
     kExports,  // by mpirun that gets options about variables, such as `-x NAME`
     kUnknown,  // by a script or program in the image
   };
@@ -18,7 +18,8 @@ struct CommandLine {
   std::set<std::string, std::less<>> exported;  // the names after -x
 };
 
-// Reads command and args of a container, in this order; a shell's script is read word by word.
+// Reads command and args of a container, in this order; the script of sh or bash is read word by
+// word.
 CommandLine read_command_line(const std::vector<std::string_view>& words);
 
 }  // namespace trainer::pipeline::mpi

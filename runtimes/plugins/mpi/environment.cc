@@ -41,7 +41,7 @@ bool is_optional(const kube::Json& source) {
   });
 }
 
-// OpenMPI passes on its own variables without being told, and those of progress reports name files
+// OpenMPI passes on its own variables by itself, and those of progress reports name files
 // that no other pod has.
 bool is_passed_over(std::string_view name) {
   static constexpr std::array<std::string_view, 4> kPrefixes = {"OMPI_", "PMIX_", "PRTE_",

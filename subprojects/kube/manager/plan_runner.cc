@@ -22,7 +22,7 @@ bool is_unanswered(const Error& error) {
   return error.status >= 500 || (error.status == 0 && error.code != ErrorCode::kCancelled);
 }
 
-// An error of the API server itself passes in most cases. One that lasts longer is told like a
+// An error of the API server itself passes in most cases. One that lasts longer is reported like a
 // refusal: a webhook of others that does not answer is such an error.
 constexpr std::chrono::seconds kLasting{5};
 

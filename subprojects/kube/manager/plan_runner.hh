@@ -49,8 +49,8 @@ class PlanRunner {
   // together. This wait is part of the wait of its counters.
   std::chrono::milliseconds delay_of(Debounce debounce, const std::string& uid);
   // What the last plan of the object could not write. nullptr where it has written all, where the
-  // API server did not answer, and where its error may pass soon. The next plan tells the user;
-  // once the write has succeeded, another plan follows at once, which stops telling it.
+  // API server did not answer, and where its error may pass soon. The next plan reports it;
+  // once the write has succeeded, another plan follows at once, which no longer does.
   const Refusal* refusal_of(const std::string& uid) const;
   // The object was deleted: drops what is kept of it.
   void forget(const std::string& uid) {

@@ -36,8 +36,8 @@ std::string print_json(const Json& value);
 // The same over several lines, for people.
 std::string print_json_pretty(const Json& value);
 
-// The length of the well-formed UTF-8 sequence at the front of `text` (not empty), 0 for a malformed
-// one.
+// The length of the well-formed UTF-8 sequence at the front of `text` (not empty), 0 for a
+// malformed one.
 std::size_t utf8_length(std::string_view text);
 // The offset of the first byte that begins no well-formed sequence of UTF-8, without surrogates and
 // overlong forms; npos when there is none.

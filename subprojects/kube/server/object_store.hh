@@ -100,7 +100,7 @@ class ObjectStore {
   // Stores the object, which has a name and a uid, with the next resourceVersion, and answers what
   // was stored. It replaces one of the same key. An object that is equal to the stored one but for
   // resourceVersion is not written. Errors are those of readable_text(): nothing is stored. Only a
-  // store of kObjects without a journal, whose objects nobody reads back, stores any.
+  // store of kObjects without a journal, whose objects are not read back, stores any.
   Result<Object> put(const Resource& resource, Json object, const JsonLimits& limits = {});
   // Removes it. nullptr where it does not exist.
   Object erase(const Resource& resource, const ObjectKey& key);

@@ -26,11 +26,11 @@ class Trial {
 
   Values& values() { return values_; }
   // Each field with some of the runtimes, by runtime.
-  std::map<const Blueprint*, std::vector<Field>> draw(const std::vector<Field>& fields,
-                                                      const std::vector<Blueprint>& all) {
-    std::map<const Blueprint*, std::vector<Field>> drawn;
+  std::map<const Sample*, std::vector<Field>> draw(const std::vector<Field>& fields,
+                                                   const std::vector<Sample>& all) {
+    std::map<const Sample*, std::vector<Field>> drawn;
     for (const Field& field : fields)
-      for (const Blueprint* blueprint : some_for(field, all)) drawn[blueprint].push_back(field);
+      for (const Sample* sample : some_for(field, all)) drawn[sample].push_back(field);
     return drawn;
   }
   // In a long run each field alone.
@@ -106,10 +106,9 @@ void Trial::check_table() const {
                              row.path, row.kind, row.subject));
 }
 
-std::vector<Blueprint> dressed_blueprints() {
-  std::vector<Blueprint> dressed;
-  for (const Blueprint& blueprint : blueprints())
-    dressed.push_back(with_more_containers(blueprint));
+std::vector<Sample> dressed_samples() {
+  std::vector<Sample> dressed;
+  for (const Sample& sample : samples()) dressed.push_back(with_more_containers(sample));
   return dressed;
 }
 
@@ -121,38 +120,38 @@ bool is_of_patch(const Field& field) {
 
 TEST_CASE("each field of a TrainJob is used with each runtime, or named") {
   Trial trial("TrainJob");
-  std::vector<Field> fields = fields_of(*trainjob_subject(blueprints()[0]).schema);
+  std::vector<Field> fields = fields_of(*trainjob_subject(samples()[0]).schema);
   std::erase_if(fields, is_of_patch);
   // What an item has is Kubernetes' own, and the same with each runtime.
   const auto rest = std::ranges::stable_partition(fields, [](const Field& field) {
     return std::ranges::count(field.steps, kItem) == (field.steps.back() == kItem ? 1 : 0);
   });
   const std::vector<Field> own(fields.begin(), rest.begin());
-  auto drawn = trial.draw({rest.begin(), rest.end()}, blueprints());
-  for (const Blueprint& blueprint : blueprints()) {
-    std::vector<Field>& all = drawn[&blueprint];
+  auto drawn = trial.draw({rest.begin(), rest.end()}, samples());
+  for (const Sample& sample : samples()) {
+    std::vector<Field>& all = drawn[&sample];
     all.insert(all.end(), own.begin(), own.end());
-    trial.try_all(trainjob_subject(blueprint), all);
+    trial.try_all(trainjob_subject(sample), all);
   }
   trial.check_table();
 }
 
 TEST_CASE("each field of a patch is used, or named") {
   Trial trial("patch");
-  const std::vector<Blueprint> dressed = dressed_blueprints();
+  const std::vector<Sample> dressed = dressed_samples();
   std::vector<Field> fields = fields_of(*trainjob_subject(dressed[0]).schema);
   std::erase_if(fields, std::not_fn(is_of_patch));
-  for (const auto& [blueprint, drawn] : trial.draw(fields, dressed))
-    trial.try_all(patch_subject(*blueprint, trial.values()), drawn);
+  for (const auto& [sample, drawn] : trial.draw(fields, dressed))
+    trial.try_all(patch_subject(*sample, trial.values()), drawn);
   trial.check_table();
 }
 
 TEST_CASE("each field of a runtime is used, or named") {
   Trial trial("ClusterTrainingRuntime");
-  const std::vector<Blueprint> dressed = dressed_blueprints();
+  const std::vector<Sample> dressed = dressed_samples();
   const std::vector<Field> fields = fields_of(*runtime_subject(dressed[0]).schema);
-  for (const auto& [blueprint, drawn] : trial.draw(fields, dressed))
-    trial.try_all(runtime_subject(*blueprint), drawn);
+  for (const auto& [sample, drawn] : trial.draw(fields, dressed))
+    trial.try_all(runtime_subject(*sample), drawn);
   trial.check_table();
 }
 

@@ -141,31 +141,30 @@ Json* env_of_trainjob(Json& job, const Name& name, std::string& path) {
   return nullptr;
 }
 
-void set_in_runtime(const Blueprint& blueprint, const Name& name, Values& values, Rows& rows) {
+void set_in_runtime(const Sample& sample, const Name& name, Values& values, Rows& rows) {
   const std::string marker = values.text();
-  Json runtime = blueprint.runtime;
+  Json runtime = sample.runtime;
   const std::string path =
       "spec.template." + set_below(runtime["spec"]["template"], name, marker, values);
-  check({"runtime", name, marker, path}, blueprint.name, render_trainjob(blueprint.job, runtime),
-        rows);
+  check({"runtime", name, marker, path}, sample.name, render_trainjob(sample.job, runtime), rows);
 }
 
-void set_in_job(const Blueprint& blueprint, const Name& name, Values& values, Rows& rows) {
+void set_in_job(const Sample& sample, const Name& name, Values& values, Rows& rows) {
   const std::string marker = values.text();
-  Json job = blueprint.job;
+  Json job = sample.job;
   std::string path;
   Json* env = env_of_trainjob(job, name, path);
   if (env == nullptr) return;
   env->push_back(Json::object({{"name", name.key}, {"value", marker}}));
-  check({"job", name, marker, path}, blueprint.name, render_trainjob(job, blueprint.runtime), rows);
+  check({"job", name, marker, path}, sample.name, render_trainjob(job, sample.runtime), rows);
 }
 
 // A patch adds no containers, and sets no image.
-bool has_container(const Blueprint& blueprint, const Name& name) {
+bool has_container(const Sample& sample, const Name& name) {
   if (name.container.empty()) return true;
   std::vector<Name> names;
   for (const Json& job :
-       blueprint.runtime.get_path({"spec", "template", "spec"}).get_array("replicatedJobs")) {
+       sample.runtime.get_path({"spec", "template", "spec"}).get_array("replicatedJobs")) {
     names.clear();
     add_names_of_pod(job.get_path({"template", "spec", "template"}), job.get_string("name"), names);
     if (job.get_string("name") == name.job && std::ranges::any_of(names, [&name](const Name& one) {
@@ -176,17 +175,16 @@ bool has_container(const Blueprint& blueprint, const Name& name) {
   return false;
 }
 
-void set_in_patch(const Blueprint& blueprint, const Name& name, Values& values, Rows& rows) {
-  if (name.member == "container" || !has_container(blueprint, name)) return;
+void set_in_patch(const Sample& sample, const Name& name, Values& values, Rows& rows) {
+  if (name.member == "container" || !has_container(sample, name)) return;
   const std::string marker = values.text();
-  Json job = blueprint.job;
+  Json job = sample.job;
   Json patch = Json::object({{"manager", "example.com/fate"}});
   const std::string path =
       "spec.runtimePatches[].trainingRuntimeSpec.template." +
       set_below(patch["trainingRuntimeSpec"]["template"], name, marker, values);
   job["spec"].set("runtimePatches", Json::array({std::move(patch)}));
-  check({"patch", name, marker, path}, blueprint.name, render_trainjob(job, blueprint.runtime),
-        rows);
+  check({"patch", name, marker, path}, sample.name, render_trainjob(job, sample.runtime), rows);
 }
 
 std::string role_of(const v1::Framework& framework, const Json& pod) {
@@ -202,17 +200,17 @@ std::string role_of(const v1::Framework& framework, const Json& pod) {
 TEST_CASE("a name that a TrainJob's runtime generates is not overwritten in silence") {
   Values values(seed());
   Rows rows("TrainJob");
-  for (const Blueprint& plain : blueprints()) {
-    const Blueprint blueprint = with_more_containers(plain);
-    const Outcome usual = render_trainjob(blueprint.job, blueprint.runtime);
+  for (const Sample& plain : samples()) {
+    const Sample sample = with_more_containers(plain);
+    const Outcome usual = render_trainjob(sample.job, sample.runtime);
     REQUIRE_FALSE(usual.is_refused);
     for (const std::string& twice : repeated_items(usual.created))
-      FAIL_CHECK(blueprint.name + ": " + twice);
+      FAIL_CHECK(sample.name + ": " + twice);
     const std::vector<Name> names = names_of_trainjob(usual);
     for (const Name* name : rows.some_of(names, values)) {
-      set_in_runtime(blueprint, *name, values, rows);
-      set_in_job(blueprint, *name, values, rows);
-      set_in_patch(blueprint, *name, values, rows);
+      set_in_runtime(sample, *name, values, rows);
+      set_in_job(sample, *name, values, rows);
+      set_in_patch(sample, *name, values, rows);
     }
   }
   rows.check();

@@ -19,7 +19,7 @@ bool is_word_character(char c) {
 }
 
 // In small letters, since upstream writes spec.RuntimeRef, and without indexes and keys, which
-// stand behind a name: other brackets are around several errors.
+// are behind a name: other brackets are around several errors.
 std::string normal(std::string_view text) {
   std::string out;
   int depth = 0;
@@ -46,7 +46,7 @@ bool has_path(std::string_view text, std::string_view path) {
 }
 
 // As a quoted word of the sentence, and not in a value that the sentence quotes.
-bool stands_alone(std::string_view message, std::string_view word) {
+bool is_whole_word(std::string_view message, std::string_view word) {
   return std::ranges::any_of(std::string_view("'\""), [&](char quote) {
     return message.find(fmt::format(" {1}{0}{1}", word, quote)) != message.npos;
   });
@@ -156,7 +156,7 @@ bool is_named(const Outcome& outcome, std::string_view path, std::string_view de
     const bool is_without_effect = text.find("no effect") != text.npos;
     const bool has_detail = outcome.is_refused || is_without_effect || has_path(text, last) ||
                             (!detail.empty() && message.find(detail) != std::string::npos);
-    if (outcome.is_refused && stands_alone(message, detail)) return true;
+    if (outcome.is_refused && is_whole_word(message, detail)) return true;
     if (is_without_effect && !detail.empty() && has_path(message, detail)) return true;
     return std::ranges::any_of(paths, [&](std::string_view at) {
       if (has_path(text, at)) return true;

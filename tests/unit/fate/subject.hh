@@ -50,7 +50,7 @@ struct Finding {
 std::vector<bool> used_together(const Subject& subject, std::span<const Field> fields,
                                 Values& values);
 
-// Tries one field with values drawn anew.
+// Tries one field with values that are drawn again.
 Finding try_field(const Subject& subject, const Field& field, Values& values);
 
 // Whether a message is about the field at this path: it names it, or the object or list around it,

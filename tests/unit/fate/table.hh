@@ -16,7 +16,7 @@ struct UnusedField {
 };
 std::span<const UnusedField> unused_fields();
 
-// Names that belong to a controller, whoever else writes them.
+// Names that belong to a controller, also where others write them.
 struct OwnedName {
   std::string_view kind;
   std::string_view member;  // as in Name

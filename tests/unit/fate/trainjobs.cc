@@ -145,10 +145,10 @@ Outcome render_trainjob(const Json& sent, const Json& sent_runtime) {
   const Json job = admit_job(sent, runtime, outcome);
   if (outcome.is_refused) return outcome;
   const auto typed = read_stored_trainjob(job);
-  const auto blueprint = read_runtime(runtime);
+  const auto sample = read_runtime(runtime);
   REQUIRE(typed);
-  REQUIRE(blueprint);
-  const auto built = build(*typed, *blueprint, options());
+  REQUIRE(sample);
+  const auto built = build(*typed, *sample, options());
   if (!built) {
     outcome.refuse(built.error());
     return outcome;
@@ -160,26 +160,26 @@ Outcome render_trainjob(const Json& sent, const Json& sent_runtime) {
   return outcome;
 }
 
-Subject trainjob_subject(const Blueprint& blueprint) {
-  const Json& runtime = blueprint.runtime;
-  return {blueprint.name, blueprint.job, &find_schema("TrainJob")->document,
+Subject trainjob_subject(const Sample& sample) {
+  const Json& runtime = sample.runtime;
+  return {sample.name, sample.job, &find_schema("TrainJob")->document,
           [&runtime](const Json& job) { return render_trainjob(job, runtime); },
           [&runtime](const Json& job) { return live_trainjob(job, runtime); }};
 }
 
-Subject runtime_subject(const Blueprint& blueprint) {
+Subject runtime_subject(const Sample& sample) {
   // What the job says itself would win.
-  Json job = blueprint.job;
+  Json job = sample.job;
   job["spec"].erase("trainer");
-  return {blueprint.name, blueprint.runtime, &find_schema("ClusterTrainingRuntime")->document,
+  return {sample.name, sample.runtime, &find_schema("ClusterTrainingRuntime")->document,
           [job](const Json& runtime) { return render_trainjob(job, runtime); },
           [job](const Json& runtime) { return live_trainjob(job, runtime); }};
 }
 
-Subject patch_subject(const Blueprint& blueprint, Values& values) {
-  Subject subject = trainjob_subject(blueprint);
+Subject patch_subject(const Sample& sample, Values& values) {
+  Subject subject = trainjob_subject(sample);
   const auto& jobs =
-      blueprint.runtime.get_path({"spec", "template", "spec"}).get_array("replicatedJobs");
+      sample.runtime.get_path({"spec", "template", "spec"}).get_array("replicatedJobs");
   Json patch = Json::object({{"manager", "example.com/fate"}});
   patch["trainingRuntimeSpec"]["template"]["spec"].set(
       "replicatedJobs", Json::array({job_patch(values.one_of(jobs))}));
@@ -187,14 +187,14 @@ Subject patch_subject(const Blueprint& blueprint, Values& values) {
   return subject;
 }
 
-Blueprint with_more_containers(Blueprint blueprint) {
-  Json& jobs = *blueprint.runtime.find_path({"spec", "template", "spec", "replicatedJobs"});
+Sample with_more_containers(Sample sample) {
+  Json& jobs = *sample.runtime.find_path({"spec", "template", "spec", "replicatedJobs"});
   for (Json& job : jobs.as_array()) {
     Json& pod = *job.find_path({"template", "spec", "template", "spec"});
     pod["containers"].push_back(yaml("{name: side, image: 'side:1'}"));
     pod["initContainers"].push_back(yaml("{name: prepare, image: 'prepare:1'}"));
   }
-  return blueprint;
+  return sample;
 }
 
 }  // namespace trainer::fate

@@ -83,18 +83,18 @@ class Story {
 Json live_v1(const v1::Framework& framework, const Json& sent) {
   const Json job = with_defaults(framework, sent);
   Json seen = Json::array();
-  const auto tell = [&seen, &job](const auto& script) {
+  const auto play = [&seen, &job](const auto& script) {
     Story story(job);
     script(story);
     seen.push_back(story.take());
   };
-  tell([](Story& story) {
+  play([](Story& story) {
     story.play("Running", false, {}, 0);
     story.play("Succeeded", true, 0, 0);
     story.play("Succeeded", false, 0, 0);
   });
   for (const int code : {1, 137})
-    tell([code](Story& story) {
+    play([code](Story& story) {
       story.play("Running", false, {}, 1);
       story.play("Failed", true, code, 0);
     });

@@ -1,4 +1,4 @@
-// A child that is refused is told by the condition ReplicaFailure, as long as it is refused.
+// A child that is refused is reported by the condition ReplicaFailure, as long as it is refused.
 #include "runtimes/lifecycle/reasons.hh"
 #include "tests/unit/jobset/world.hh"
 
@@ -22,18 +22,18 @@ std::string message_of(const World& world) {
   return {};
 }
 
-std::string told(const World& world) {
+std::string reported(const World& world) {
   const std::string reason = world.condition_reason(kReplicaFailure);
   return reason.empty() ? reason : reason + ": " + message_of(world);
 }
 
 }  // namespace
 
-TEST_CASE("each kind of child that is refused is told, until it is accepted") {
+TEST_CASE("each kind of child that is refused is reported, until it is accepted") {
   struct Row {
     const char* kind;
     const char* message;
-    const char* told;
+    const char* reported;
   };
   const Row row = GENERATE(
       Row{"Job", "spec.template: Required value", "JobsRefused: spec.template: Required value"},
@@ -44,18 +44,18 @@ TEST_CASE("each kind of child that is refused is told, until it is accepted") {
   world.is_of_trainjob = GENERATE(false, true);
   world.refusals = {{row.kind, row.message}};
   world.context();
-  CHECK(told(world).empty());
+  CHECK(reported(world).empty());
   world.context();
-  CHECK(told(world) == row.told);
+  CHECK(reported(world) == row.reported);
   // The refusal itself has made an event already.
   for (const auto& event : world.events) CHECK(event.message != row.message);
-  // It is told once.
+  // It is reported once.
   const int writes = world.status_writes;
   world.context();
   CHECK(world.status_writes == writes);
   world.refusals.clear();
   world.settle();
-  CHECK(told(world).empty());
+  CHECK(reported(world).empty());
 }
 
 TEST_CASE("the message follows the refusal, and the time says since when it lasts") {
@@ -74,7 +74,7 @@ TEST_CASE("the message follows the refusal, and the time says since when it last
   world.refusals = {{"Job", "second"}};
   world.context();
   world.context();
-  CHECK(told(world) == "JobsRefused: second");
+  CHECK(reported(world) == "JobsRefused: second");
   CHECK(time() == since);
 }
 
@@ -83,11 +83,11 @@ TEST_CASE("a JobSet that is suspended waits for nothing") {
   world.refusals = {{"Job", "no"}};
   world.context();
   world.context();
-  CHECK_FALSE(told(world).empty());
+  CHECK_FALSE(reported(world).empty());
   world.set_suspend(true);
   world.context();
   world.settle();
-  CHECK(told(world).empty());
+  CHECK(reported(world).empty());
 }
 
 TEST_CASE("pods that are refused: the Job's events say it") {
@@ -110,7 +110,7 @@ TEST_CASE("pods that are refused: the Job's events say it") {
 
   world.warning = "FailedCreate: pods \"x\" is forbidden: violates PodSecurity";
   world.context();
-  CHECK(told(world) == "PodsRefused: pods \"x\" is forbidden: violates PodSecurity");
+  CHECK(reported(world) == "PodsRefused: pods \"x\" is forbidden: violates PodSecurity");
   REQUIRE_FALSE(world.events.empty());
   CHECK(texts({world.events.back()}).front() ==
         "Warning PodsRefused: pods \"x\" is forbidden: violates PodSecurity");
@@ -119,12 +119,12 @@ TEST_CASE("pods that are refused: the Job's events say it") {
     for (const std::string& job : world.job_names()) world.activate(job);
     plan = world.context();
     CHECK_FALSE(plan.needs_events);
-    CHECK(told(world).empty());
+    CHECK(reported(world).empty());
   }
   SECTION("a warning about something else is none about pods") {
     world.warning = "FailedScheduling: no room";
     world.context();
-    CHECK(told(world).empty());
+    CHECK(reported(world).empty());
   }
 }
 

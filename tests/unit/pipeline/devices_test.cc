@@ -54,7 +54,7 @@ TEST_CASE("an admin's names come before the program's", "[devices]") {
   CHECK_FALSE(pipeline::is_accelerator("cpu", DeviceRules{.counted = {"*"}, .ignored = {}}));
 }
 
-// A name that the pattern matches: what stands for other text is a letter.
+// A name that the pattern matches: each wildcard is a letter.
 std::string example_of(std::string_view pattern) {
   std::string name(pattern);
   std::erase(name, '*');

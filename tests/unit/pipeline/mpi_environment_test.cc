@@ -37,7 +37,7 @@ std::vector<std::string> warnings_about_env(const std::string& trainer,
   return out;
 }
 
-TEST_CASE("OpenMPI is told the names of the job's variables", "[mpi]") {
+TEST_CASE("OpenMPI gets the names of the job's variables", "[mpi]") {
   struct Row {
     const char* env;
     const char* list;
@@ -55,7 +55,7 @@ TEST_CASE("OpenMPI is told the names of the job's variables", "[mpi]") {
       {"[{name: A, valueFrom: {fieldRef: {fieldPath: status.podIP}}}]", ""},
       {"[{name: A, valueFrom: {fieldRef: {fieldPath: metadata.namespace}}}]", "A=$(A)"},
       {"[{name: A, valueFrom: {resourceFieldRef: {resource: limits.cpu}}}]", ""},
-      // OpenMPI passes on its own without being told.
+      // OpenMPI passes on its own by itself.
       {"[{name: OMPI_MCA_btl, value: tcp}, {name: B}]", "B"},
       {"[{name: PATH, value: /opt/bin}]", "PATH"},
       {"[]", ""},
@@ -118,7 +118,7 @@ TEST_CASE("a list is passed where mpirun is in sight and says nothing itself", "
         "A;Z=1");  // the job's own
 }
 
-TEST_CASE("Hydra passes on everything, and is told so where there is something", "[mpi]") {
+TEST_CASE("Hydra passes on everything, and is asked to where there is something", "[mpi]") {
   struct Row {
     const char* implementation;
     const char* variable;

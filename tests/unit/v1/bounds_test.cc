@@ -221,7 +221,7 @@ TEST_CASE("nprocPerNode: a number of processes that no machine has") {
 
 namespace {
 
-// Of a kind, with all its numbers drawn anew: small, near a limit of int32, or beyond.
+// A job of a kind, with random numbers everywhere: small, near a limit of int32, or beyond.
 Json job_of_numbers(const Framework& framework, std::mt19937& random,
                     std::vector<std::int64_t>& drawn) {
   const auto number = [&](std::int64_t most) {
@@ -264,7 +264,7 @@ Json job_of_numbers(const Framework& framework, std::mt19937& random,
   return job;
 }
 
-// Numbers of a text, each with the sign before it unless it stands behind a letter ("p-worker-0").
+// Numbers of a text, each with the sign before it unless it is behind a letter ("p-worker-0").
 void check_numbers(const Json& value, const std::string& path) {
   INFO(path);
   if (value.is_object())

@@ -425,7 +425,7 @@ TEST_CASE("CO27: --enable-scheme") {
         "MPIJob");
 }
 
-TEST_CASE("a child that is refused is told by the first condition, until it is accepted") {
+TEST_CASE("a child that is refused is reported by the first condition, until it is accepted") {
   World world;
   world.refusal = kube::Refusal{kube::kPods, "pods \"p-master-0\" is forbidden: exceeded quota: q"};
   REQUIRE(world.apply(make_job("PyTorchJob", "Master Worker")) == 201);

@@ -21,7 +21,8 @@ namespace {
 
 using Values = std::map<std::string, std::string, std::less<>>;
 
-// As the kubelet does, by what stands before; what is not there stays as it is written.
+// Expands as the kubelet does, by the variables before; a name that is not there stays as it is
+// written.
 std::string expand(std::string_view text, const Values& known) {
   std::string out;
   while (!text.empty()) {
@@ -93,7 +94,7 @@ Json with_env(Json job, const Json::Array& env) {
   return job;
 }
 
-// Of random names, each once; a value may refer to one that stands before it.
+// A list of random names, each once; a value may refer to one before it.
 Json::Array draw_env(const std::vector<std::string>& names, std::string_view referring,
                      std::mt19937& random) {
   std::vector<std::string> order;
@@ -160,7 +161,7 @@ TEST_CASE("no variable is there twice, and each has the value that it has in ups
   }
 }
 
-TEST_CASE("a user who sets what the controller sets is told where") {
+TEST_CASE("a user who sets what the controller sets sees where") {
   Json::Array own;
   own.push_back(Json::object({{"name", "OMPI_MCA_plm_rsh_agent"}, {"value", "mine"}}));
   own.push_back(Json::object({{"name", "PYTHONUNBUFFERED"}, {"value", "0"}}));

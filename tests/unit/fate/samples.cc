@@ -75,8 +75,8 @@ std::string cached_jobs() {
                      kTrainer);
 }
 
-std::vector<Blueprint> make_blueprints() {
-  std::vector<Blueprint> all;
+std::vector<Sample> make_samples() {
+  std::vector<Sample> all;
   for (Json runtime : builtin_runtimes()) {
     const std::string name(runtime.get("metadata").get_string("name"));
     if (name == "torchtune-llama3.2-1b")
@@ -126,8 +126,8 @@ Json yaml(std::string_view text) {
   return *value;
 }
 
-const std::vector<Blueprint>& blueprints() {
-  static const std::vector<Blueprint> all = make_blueprints();
+const std::vector<Sample>& samples() {
+  static const std::vector<Sample> all = make_samples();
   return all;
 }
 
