@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "kube/model/saturating.hh"
 #include "runtimes/jobset/job_template.hh"
 #include "runtimes/jobset/names.hh"
 #include "runtimes/jobset/policies.hh"
@@ -42,7 +43,8 @@ std::optional<std::int64_t> count_pods(ReconcileContext& context) {
                    rjob.spec->name);
       return std::nullopt;
     }
-    total += rjob.replicas * *parallelism;
+    total = kube::saturating_add(
+        total, kube::saturating_multiply<std::int64_t>(rjob.replicas, *parallelism));
   }
   return total;
 }

@@ -8,6 +8,7 @@
 #include <cctype>
 
 #include "kube/model/quantity.hh"
+#include "kube/model/saturating.hh"
 
 namespace trainer::pipeline {
 
@@ -101,7 +102,7 @@ DeviceCount count(const kube::Json& container, std::string_view kind, const Devi
     if (process == Process::kNone) continue;
     const auto number = kube::Quantity::read(amount);
     if (!number || number->value() <= 0) continue;
-    devices.number += number->value();
+    devices.number = kube::saturating_add(devices.number, number->value());
     devices.is_found_by_torchrun &= process == Process::kAuto;
   }
   return devices;
