@@ -104,7 +104,7 @@ std::string audit_line(const AuditRecord& record, const std::string& id) {
 kube::Result<std::unique_ptr<Audit>> Audit::open(const std::string& file) {
   auto opened = node::open_owned(file, O_WRONLY | O_CREAT | O_APPEND);
   if (opened) return std::unique_ptr<Audit>(new Audit(std::move(*opened)));
-  return kube::fail(kube::ErrorCode::kInvalid, "--audit {}: the file cannot be opened: {}", file,
+  return kube::fail(kube::ErrorCode::kInvalid, "--audit: the file cannot be opened: {}",
                     opened.error().message);
 }
 

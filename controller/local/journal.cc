@@ -18,10 +18,10 @@ using kube::server::Change;
 
 namespace {
 
-// Of the tables below. It is raised when an older program could not read them.
+// This is the format of the tables below. It is raised when an older program could not read them.
 constexpr int kFormat = 1;
 
-// Without shared memory: the database is this process's alone, as is its folder.
+// There is no shared memory: the database is this process's alone, as is its folder.
 constexpr const char* kSettings =
     "PRAGMA locking_mode=EXCLUSIVE;"
     "PRAGMA journal_mode=WAL;"
@@ -63,7 +63,7 @@ void bind_text(sqlite3_stmt* statement, int index, std::string_view text) {
   sqlite3_bind_text(statement, index, text.data(), static_cast<int>(text.size()), SQLITE_STATIC);
 }
 
-// What clients do to make room, and what follows from it.
+// Clients delete to make room. Whether the change is a deletion, or follows from one.
 bool is_of_deletion(const Change& change) {
   return !change.after || change.after->get("metadata").find("deletionTimestamp") != nullptr;
 }
@@ -185,7 +185,7 @@ std::int64_t Journal::version() const {
   return database_->number("SELECT value FROM meta WHERE name = 'version'");
 }
 
-// One of `objects`.
+// This is a row of `objects`.
 struct Journal::Row {
   std::int64_t id = 0;
   kube::Resource resource;
@@ -217,18 +217,27 @@ Result<std::vector<std::string>> Journal::restore(kube::server::ObjectStore& sto
   }
   std::vector<std::string> sentences;
   for (const auto& [each, why] : unreadable) {
-    auto sentence = set_aside(each, why);
-    if (!sentence) return tl::unexpected(std::move(sentence.error()));
-    sentences.push_back(std::move(*sentence));
+    const auto file = set_aside(each);
+    const std::string what =
+        fmt::format("{} {} cannot be read ({})", each.resource.kind, each.key.to_string(), why);
+    sentences.push_back(
+        file
+            ? fmt::format(
+                  "{}: its text is in {}: correct it and apply it again, or remove the file", what,
+                  *file)
+            : fmt::format("{}, and its text stays in {}, since it cannot be moved ({}): mend that, "
+                          "and start again; or apply the object again, which replaces the text",
+                          what, database_->file, file.error().message));
   }
   return sentences;
 }
 
-// First into its file: it is in one of both whenever this process ends.
-Result<std::string> Journal::set_aside(const Row& row, std::string_view why) {
+// Writes the file first: the text is in one of both whenever this process ends. The answer is the
+// file's path.
+Result<std::string> Journal::set_aside(const Row& row) {
   const auto folder = node::OwnedDirectory::make(database_->folder.path() / kSetAside);
   if (!folder) return tl::unexpected(folder.error());
-  // By the content: another text of the same object does not replace it.
+  // The name is of the content, so that another text of the same object does not replace it.
   const std::string file =
       fmt::format("{}-{}.json", row.resource.plural, kube::sha256_hex(row.body).substr(0, 12));
   if (auto written = folder->replace(file, row.body); !written)
@@ -239,10 +248,7 @@ Result<std::string> Journal::set_aside(const Row& row, std::string_view why) {
     return kube::fail(kube::ErrorCode::kInvalid, "{}: the database cannot be written: {}",
                       database_->file, database_->why());
   }
-  return fmt::format(
-      "{} {} cannot be read ({}): its text is in {}: correct it and apply it again, or remove the "
-      "file",
-      row.resource.kind, row.key.to_string(), why, (folder->path() / file).string());
+  return (folder->path() / file).string();
 }
 
 bool Journal::try_to_write(const Change& change) {
@@ -270,11 +276,11 @@ void Journal::write(const Change& change) {
 }
 
 void Journal::fill_reserve() {
-  reserve_.fill();
-  has_reserve_ = true;
+  has_reserve_ = reserve_.fill();
 }
 
-// After deletes on a full disk: from time to time, since most changes follow others at once.
+// Tries again after a deletion on a full disk. It pauses between tries, since most changes follow
+// others at once.
 void Journal::refill_reserve() {
   constexpr std::chrono::seconds kPause(10);
   const auto now = std::chrono::steady_clock::now();

@@ -44,7 +44,8 @@ class Journal {
   // Puts all objects of these kinds back into the store. Others stay in the file: a version of this
   // program that serves them finds them there. The text of an object that cannot be read goes into
   // a file of its own in the folder kSetAside beside the database, and is no object any more; the
-  // answer has a sentence for each. Errors (kInvalid): the database cannot be read or written.
+  // answer has a sentence for each. Where its text cannot be moved, it stays in the database, which
+  // the sentence says. Errors (kInvalid): the database cannot be read.
   kube::Result<std::vector<std::string>> restore(kube::server::ObjectStore& store,
                                                  const std::vector<kube::Resource>& resources);
   // Throws StorageError where the change could not be stored: then nothing of it is in the file,
@@ -58,14 +59,14 @@ class Journal {
   struct Row;
   static kube::Result<void> check_files(const node::OwnedDirectory& folder,
                                         const std::string& name);
-  kube::Result<std::string> set_aside(const Row& row, std::string_view why);
+  kube::Result<std::string> set_aside(const Row& row);
   Journal(std::unique_ptr<Database> database, const node::OwnedDirectory& folder);
   bool try_to_write(const kube::server::Change& change);
   void refill_reserve();
 
   std::unique_ptr<Database> database_;
   const Reserve reserve_;
-  bool has_reserve_ = true;  // false: a deletion has used it
+  bool has_reserve_ = true;  // false: a deletion has used it, or there was no room for it
   std::chrono::steady_clock::time_point refilled_{};
 };
 

@@ -50,7 +50,7 @@ class LocalServer {
   const std::string& address() const { return address_; }
   const StateDirectory& state() const { return *state_.directory; }
   const Access& access() const { return state_.access; }
-  // Of the node at its start; nullopt without one.
+  // The state of the node at its start; nullopt without one.
   const std::optional<NodeStatus>& node_status() const { return node_status_; }
   // What is different from the last start, as sentences.
   const std::vector<std::string>& notices() const { return notices_; }
@@ -59,7 +59,7 @@ class LocalServer {
   // For clients in this process, such as the control loops. Each transport ends before stop(), and
   // is used on the thread of its io_context.
   MakeTransport transports();
-  // On the server's thread: see Journal.
+  // Runs on the server's thread: see Journal.
   void fill_reserve();
   // Stops the pods that run, then everything else.
   void stop();

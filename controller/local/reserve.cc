@@ -22,14 +22,15 @@ off_t size_of(const node::Fd& file) {
 
 }  // namespace
 
-void Reserve::fill() const {
+bool Reserve::fill() const {
   const auto file = folder_.open_file(kFile, O_RDWR | O_CREAT);
-  if (!file) return;
+  if (!file) return false;
   const off_t before = size_of(*file);
   for (off_t size = kBytes; size >= kLeast && size > before; size /= 2) {
-    if (posix_fallocate(file->get(), 0, size) == 0) return;
-    if (ftruncate(file->get(), before) != 0) return;
+    if (posix_fallocate(file->get(), 0, size) == 0) return size == kBytes;
+    if (ftruncate(file->get(), before) != 0) return false;
   }
+  return before >= kBytes;
 }
 
 bool Reserve::give_back() const {

@@ -11,8 +11,8 @@ class Reserve {
  public:
   // `folder` outlives it.
   explicit Reserve(const node::OwnedDirectory& folder) : folder_(folder) {}
-  // Allocates it again, as far as there is room.
-  void fill() const;
+  // Allocates it again, as far as there is room. False: it is smaller than it should be.
+  bool fill() const;
   // False: there was nothing to give back.
   bool give_back() const;
   // Gives it back where the disk has no room for the files of a start.

@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -16,6 +17,7 @@
 #include <csignal>
 #include <cstring>
 #include <iostream>
+#include <system_error>
 #include <utility>
 
 #include "controller/node/pod_config.hh"
@@ -29,6 +31,7 @@ using kube::Result;
 
 constexpr const char* kSocketFile = "network";
 constexpr int kFirstClient = 10'000;  // milliseconds
+constexpr int kPause = 1'000;         // milliseconds
 constexpr timeval kLongestAnswer{5, 0};
 
 struct Wanted {
@@ -54,7 +57,40 @@ Fd open_folder(const std::filesystem::path& state) {
   return Fd(::open(state.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
 }
 
-Result<Fd> listen_below(const Fd& folder) {
+tl::unexpected<kube::Error> failure(const std::filesystem::path& state, std::string_view what) {
+  return kube::fail(kube::ErrorCode::kInternal,
+                    "{}: the network of the pods {}: `trainer local down` and `trainer local up` "
+                    "start it again, and `--tier 2` runs pods without it",
+                    (state / kSocketFile).native(), what);
+}
+
+tl::unexpected<kube::Error> failure_by_errno(const std::filesystem::path& state,
+                                             std::string_view what) {
+  const int error = errno;
+  return failure(state, fmt::format("{} ({})", what, std::generic_category().message(error)));
+}
+
+tl::unexpected<kube::Error> refusal(std::string_view what, std::string_view why) {
+  return kube::fail(kube::ErrorCode::kUnsupported,
+                    "network namespace: {} ({}): `--tier 2` runs pods without one", what, why);
+}
+
+// Each client is a descriptor.
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+// Whether accept() failed for want of what another client's end, or another process's, gives back:
+// the connection waits meanwhile.
+bool is_exhausted(int error) {
+  return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
+}
+
+Result<Fd> listen_below(const std::filesystem::path& state) {
+  const Fd folder = open_folder(state);
   Fd listening = unix_socket();
   const sockaddr_un address = address_below(folder);
   unlinkat(folder.get(), kSocketFile, 0);
@@ -62,7 +98,7 @@ Result<Fd> listen_below(const Fd& folder) {
   if (!listening ||
       bind(listening.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
       chmod(address.sun_path, S_IRUSR | S_IWUSR) != 0 || listen(listening.get(), SOMAXCONN) != 0)
-    return system_failure("the socket of the pods' network");
+    return failure_by_errno(state, "has no socket");
   return listening;
 }
 
@@ -134,19 +170,18 @@ Result<PodNetwork> PodNetwork::join(const std::filesystem::path& state) {
   Fd connection = unix_socket();
   const sockaddr_un address = address_below(folder);
   if (connect(connection.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
-    return system_failure("the network of the pods");
+    return failure_by_errno(state, "cannot be reached");
   setsockopt(connection.get(), SOL_SOCKET, SO_RCVTIMEO, &kLongestAnswer, sizeof kLongestAnswer);
   PodNetwork made(std::move(connection));
   made.cookie_ = network_cookie(made.open_socket(AF_INET, SOCK_STREAM, 0));
-  if (made.cookie_ == 0)
-    return kube::fail(kube::ErrorCode::kInternal, "the network of the pods does not answer");
+  if (made.cookie_ == 0) return failure(state, "does not answer");
   return made;
 }
 
 Result<PodNetwork> PodNetwork::open(const std::filesystem::path& state, const Command& shim) {
   if (auto running = join(state)) return running;
   {
-    const auto listening = listen_below(open_folder(state));
+    const auto listening = listen_below(state);
     if (!listening) return tl::unexpected(listening.error());
     if (auto started = spawn_network(shim, *listening); !started)
       return tl::unexpected(started.error());
@@ -162,42 +197,55 @@ Fd PodNetwork::open_socket(int domain, int type, int protocol) const {
 
 Result<void> enter_new_network() {
   if (geteuid() != 0 || unshare(CLONE_NEWNET) != 0) {
-    if (unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0) return system_failure("network namespace");
+    if (unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0)
+      return refusal("it cannot be made", std::generic_category().message(errno));
   }
   const Fd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   ifreq loopback{};
   std::strcpy(loopback.ifr_name, "lo");
-  if (!socket || ioctl(socket.get(), SIOCGIFFLAGS, &loopback) != 0)
-    return system_failure("loopback of the network namespace");
+  const bool is_read = socket && ioctl(socket.get(), SIOCGIFFLAGS, &loopback) == 0;
   loopback.ifr_flags = static_cast<short>(loopback.ifr_flags | IFF_UP);
-  if (ioctl(socket.get(), SIOCSIFFLAGS, &loopback) != 0)
-    return system_failure("loopback of the network namespace");
-  if (network_cookie(socket) == 0)
-    return kube::fail(kube::ErrorCode::kUnsupported, "network namespaces: Linux is before 5.14");
+  if (!is_read || ioctl(socket.get(), SIOCSIFFLAGS, &loopback) != 0)
+    return refusal("its loopback interface cannot be used", std::generic_category().message(errno));
+  if (network_cookie(socket) == 0) return refusal("it has no cookie", "Linux is before 5.14");
   return {};
 }
 
 int run_network() {
   std::signal(SIGPIPE, SIG_IGN);
   fcntl(kLockDescriptor, F_SETFD, FD_CLOEXEC);
+  raise_descriptor_limit();
   if (const auto entered = enter_new_network(); !entered) {
     std::cerr << "trainer shim network: " << entered.error().message << '\n';
     return 1;
   }
   std::vector<Fd> clients;
+  bool is_full = false;
   for (;;) {
-    std::vector<pollfd> events{{kLockDescriptor, POLLIN, 0}};
+    // A descriptor below 0 has no events.
+    std::vector<pollfd> events{{is_full ? -1 : kLockDescriptor, POLLIN, 0}};
     for (const Fd& client : clients) events.push_back({client.get(), POLLIN, 0});
-    const int ready = poll(events.data(), events.size(), clients.empty() ? kFirstClient : -1);
-    if (ready < 0) continue;
+    const int limit = is_full ? kPause : clients.empty() ? kFirstClient : -1;
+    const int ready = poll(events.data(), events.size(), limit);
+    if (ready < 0 && errno == EINTR) continue;
+    if (ready < 0) {
+      std::cerr << "trainer shim network: poll: " << std::generic_category().message(errno) << '\n';
+      return 1;
+    }
     std::vector<Fd> left;
     for (std::size_t i = 0; i < clients.size(); ++i)
       if (events[i + 1].revents == 0 || serve(clients[i].get()))
         left.push_back(std::move(clients[i]));
+    const bool has_left = left.size() < clients.size();
     clients = std::move(left);
+    if (is_full) {
+      is_full = ready > 0 && !has_left;
+      continue;
+    }
     if (clients.empty() && events.front().revents == 0) return 0;
     if (events.front().revents == 0) continue;
     Fd client(accept4(kLockDescriptor, nullptr, nullptr, SOCK_CLOEXEC));
+    is_full = !client && is_exhausted(errno);
     if (client) clients.push_back(std::move(client));
   }
 }

@@ -20,16 +20,16 @@ namespace trainer::node {
 // do. Concurrency: one thread.
 class PodNetwork {
  public:
-  // `state`: of the node. Where no such process runs it is started: `shim` is the command of
-  // run_shim().
+  // `state` is the directory of the node. Where no such process runs it is started: `shim` is the
+  // command of run_shim().
   static kube::Result<PodNetwork> open(const std::filesystem::path& state,
                                        const std::vector<std::string>& shim);
-  // To the one that runs. Errors: there is none.
+  // Connects to the process that runs. Errors: there is none.
   static kube::Result<PodNetwork> join(const std::filesystem::path& state);
 
-  // As socket(); empty where that failed, or the process has ended.
+  // Works as socket(); the answer is empty where that failed, or the process has ended.
   Fd open_socket(int domain, int type, int protocol) const;
-  // Of its namespace (SO_NETNS_COOKIE).
+  // The answer identifies its namespace (SO_NETNS_COOKIE).
   std::uint64_t cookie() const { return cookie_; }
 
  private:
@@ -38,13 +38,15 @@ class PodNetwork {
   std::uint64_t cookie_ = 0;
 };
 
-// Of the namespace in which a socket is; 0 where the kernel does not say so (before Linux 5.14).
+// Identifies the namespace in which a socket is; 0 where the kernel does not say so (before Linux
+// 5.14).
 std::uint64_t network_cookie(const Fd& socket);
 
-// What the process does; its descriptor 3 is a socket that listens. Returns its exit status.
+// This is all that the process does; its descriptor 3 is a socket that listens. Returns its exit
+// status.
 int run_network();
 
-// Tries in this process what run_network() needs. Errors: what the kernel refuses.
+// Tries in this process what run_network() needs. Errors: the kernel refuses it.
 kube::Result<void> enter_new_network();
 
 }  // namespace trainer::node

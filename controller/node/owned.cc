@@ -21,6 +21,8 @@ namespace {
 constexpr int kMaxLinks = 40;  // as the kernel's
 constexpr mode_t kOwnFile = 0600;
 constexpr mode_t kOwnMode = 0700;  // of a folder
+constexpr std::string_view kFolder = "folder";
+constexpr std::string_view kFile = "file";
 
 // Whether the user has no number in this user namespace. The directories of the machine's root look
 // so in a container of an ordinary user.
@@ -49,31 +51,36 @@ bool can_others_write(const struct stat& status) {
 }
 
 tl::unexpected<kube::Error> refuse(const fs::path& path, const struct stat& status,
-                                   std::string_view why, const std::string& way_out) {
+                                   std::string_view why, const std::string& way_out,
+                                   std::string_view named) {
   return kube::fail(kube::ErrorCode::kInvalid,
                     "{} (owner {}, mode {:04o}) {}, and what it holds would be carried out as user "
-                    "{}: {}, or name another folder",
-                    path.native(), status.st_uid, status.st_mode & 07777U, why, geteuid(), way_out);
+                    "{}: {}, or name another {}",
+                    path.native(), status.st_uid, status.st_mode & 07777U, why, geteuid(), way_out,
+                    named);
 }
 
 enum class Place { kAbove, kOwn };
 
-kube::Result<void> check(const struct stat& status, const fs::path& path, Place place) {
+// `named` is what the user has named, a folder or a file: errors say to name another one.
+kube::Result<void> check(const struct stat& status, const fs::path& path, Place place,
+                         std::string_view named) {
   const bool is_own = status.st_uid == geteuid();
   const bool is_above = place == Place::kAbove;
   if (!is_own && !(is_above && (status.st_uid == 0 || is_unmapped(status.st_uid)))) {
     return refuse(path, status, "belongs to another user",
-                  fmt::format("if you trust it, `chown {} {}`", geteuid(), path.native()));
+                  fmt::format("if you trust it, `chown {} {}`", geteuid(), path.native()), named);
   }
   const bool is_sticky = is_above && (status.st_mode & S_ISVTX) != 0;
   if (S_ISLNK(status.st_mode) || is_sticky || !can_others_write(status)) return {};
   return refuse(path, status, "can be written by other users",
-                fmt::format("`chmod go-w {}`", path.native()));
+                fmt::format("`chmod go-w {}`", path.native()), named);
 }
 
-tl::unexpected<kube::Error> no_file(const fs::path& path, std::string_view what) {
-  return kube::fail(kube::ErrorCode::kInvalid, "{} is no {}: remove it, or name another folder",
-                    path.native(), what);
+tl::unexpected<kube::Error> no_file(const fs::path& path, std::string_view what,
+                                    std::string_view named) {
+  return kube::fail(kube::ErrorCode::kInvalid, "{} is no {}: remove it, or name another {}",
+                    path.native(), what, named);
 }
 
 std::string target_of(const Fd& link) {
@@ -82,10 +89,11 @@ std::string target_of(const Fd& link) {
   return size < 0 ? std::string() : std::string(target.data(), static_cast<std::size_t>(size));
 }
 
-// From the root to a folder, one name at a time.
+// Goes from the root to a folder, one name at a time.
 class Walk {
  public:
-  Walk(bool is_making, Place last) : is_making_(is_making), last_(last) {}
+  Walk(bool is_making, Place last, std::string_view named)
+      : is_making_(is_making), last_(last), named_(named) {}
 
   kube::Result<void> go(const fs::path& absolute) {
     if (auto done = begin(absolute); !done) return done;
@@ -122,17 +130,17 @@ class Walk {
     struct stat status {};
     if (folder) at = std::move(folder);
     if (fstat(at.get(), &status) != 0) return system_failure(path.native());
-    if (!S_ISDIR(status.st_mode)) return no_file(path, "folder");
-    return check(status, path, rest_.empty() ? last_ : Place::kAbove);
+    if (!S_ISDIR(status.st_mode)) return no_file(path, "folder", named_);
+    return check(status, path, rest_.empty() ? last_ : Place::kAbove, named_);
   }
 
   kube::Result<void> step(const std::string& name) {
-    constexpr int kFolder = O_PATH | O_NOFOLLOW | O_CLOEXEC;
-    Fd next(openat(at.get(), name.c_str(), kFolder));
+    constexpr int kPathOnly = O_PATH | O_NOFOLLOW | O_CLOEXEC;
+    Fd next(openat(at.get(), name.c_str(), kPathOnly));
     if (!next && errno == ENOENT && is_making_) {
       if (mkdirat(at.get(), name.c_str(), kOwnMode) != 0 && errno != EEXIST)
         return system_failure((path / name).native());
-      next = Fd(openat(at.get(), name.c_str(), kFolder));
+      next = Fd(openat(at.get(), name.c_str(), kPathOnly));
     }
     if (!next) return system_failure((path / name).native());
     struct stat status {};
@@ -143,25 +151,28 @@ class Walk {
   }
 
   kube::Result<void> follow(const Fd& link, const struct stat& status, const fs::path& where) {
-    if (auto done = check(status, where, Place::kAbove); !done) return done;
+    if (auto done = check(status, where, Place::kAbove, named_); !done) return done;
     const std::string target = target_of(link);
-    if (++links_ > kMaxLinks || target.empty()) return no_file(where, "link that can be followed");
+    if (++links_ > kMaxLinks || target.empty())
+      return no_file(where, "link that can be followed", named_);
     return begin(target);
   }
 
   const bool is_making_;
   const Place last_;
+  const std::string_view named_;
   std::deque<std::string> rest_;
   int links_ = 0;
 };
 
-kube::Result<Fd> checked(Fd file, const fs::path& path) {
-  if (!file && errno == ELOOP) return no_file(path, "file but a link");
+kube::Result<Fd> checked(Fd file, const fs::path& path, std::string_view named = kFolder) {
+  if (!file && errno == ELOOP) return no_file(path, "file but a link", named);
   if (!file) return system_failure(path.native());
   struct stat status {};
   if (fstat(file.get(), &status) != 0) return system_failure(path.native());
-  if (!S_ISREG(status.st_mode)) return no_file(path, "file");
-  if (auto done = check(status, path, Place::kOwn); !done) return tl::unexpected(done.error());
+  if (!S_ISREG(status.st_mode)) return no_file(path, "file", named);
+  if (auto done = check(status, path, Place::kOwn, named); !done)
+    return tl::unexpected(done.error());
   return file;
 }
 
@@ -176,13 +187,13 @@ kube::Result<std::string> read_checked(const kube::Result<Fd>& file, const fs::p
 }  // namespace
 
 kube::Result<OwnedDirectory> OwnedDirectory::open(const fs::path& path) {
-  Walk walk(false, Place::kOwn);
+  Walk walk(false, Place::kOwn, kFolder);
   if (auto done = walk.go(fs::absolute(path)); !done) return tl::unexpected(done.error());
   return OwnedDirectory(std::move(walk.at), std::move(walk.path));
 }
 
 kube::Result<OwnedDirectory> OwnedDirectory::make(const fs::path& path) {
-  Walk walk(true, Place::kOwn);
+  Walk walk(true, Place::kOwn, kFolder);
   if (auto done = walk.go(fs::absolute(path)); !done) return tl::unexpected(done.error());
   return OwnedDirectory(std::move(walk.at), std::move(walk.path));
 }
@@ -220,10 +231,15 @@ bool OwnedDirectory::remove(const std::string& name) const {
 
 kube::Result<Fd> open_owned(const fs::path& file, int flags) {
   const fs::path path = fs::absolute(file).lexically_normal();
-  Walk walk(false, Place::kAbove);
-  if (auto done = walk.go(path.parent_path()); !done) return tl::unexpected(done.error());
-  return checked(Fd(openat(walk.at.get(), path.filename().c_str(), flags | kFlags, kOwnFile)),
-                 path);
+  Walk walk(false, Place::kAbove, kFile);
+  auto opened = walk.go(path.parent_path()).and_then([&] {
+    return checked(Fd(openat(walk.at.get(), path.filename().c_str(), flags | kFlags, kOwnFile)),
+                   path, kFile);
+  });
+  // The system's errors have no way out.
+  if (!opened && opened.error().code != kube::ErrorCode::kInvalid)
+    opened.error().message += ": let this user write a file there, or name another file";
+  return opened;
 }
 
 kube::Result<Fd> open_owned_below(const fs::path& file, int flags) {

@@ -44,10 +44,10 @@ class OwnedDirectory {
   std::filesystem::path path_;
 };
 
-// The same for a file at any place, as open_file(): also the folders above it are checked, but that
-// in which it is may be one of those.
+// Does the same for a file at any place, as open_file(): also the folders above it are checked, but
+// that in which it is may be one of those. Errors say to name another file.
 kube::Result<Fd> open_owned(const std::filesystem::path& file, int flags);
-// For a file below an OwnedDirectory, whose folders are not checked again.
+// Opens a file below an OwnedDirectory, whose folders are not checked again.
 kube::Result<Fd> open_owned_below(const std::filesystem::path& file, int flags);
 kube::Result<std::string> read_owned_below(const std::filesystem::path& file);
 

@@ -47,8 +47,8 @@ struct NodeContext {
   void note(std::string_view text) const {
     if (options.on_note) options.on_note(text);
   }
-  // Connects to the network of pods, where they have one, or starts it. Also where the process that
-  // has it was killed: then pods that run already are alone.
+  // Connects to the network of pods, where they have one, or starts it. It starts it
+  // again where the process that has it was killed: then pods that run already reach no new pod.
   kube::Result<void> join_network();
   // With all that is in it; on another thread, for it may be large.
   void remove_later(std::filesystem::path directory) {

@@ -1,4 +1,4 @@
-// For how long a pod may run, and how long its end may take.
+// This file decides for how long a pod may run, and how long its end may take.
 #include <algorithm>
 #include <chrono>
 

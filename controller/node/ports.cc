@@ -69,7 +69,7 @@ bool is_localhost(in_addr address) {
   return address.s_addr == htonl(INADDR_LOOPBACK);
 }
 
-// As AddressTable has them.
+// AddressTable gives pods these addresses.
 bool is_of_pods(const SocketAddress& address) {
   const auto to = v4_of(address);
   return to && (ntohl(to->s_addr) & 0xffc00000U) == 0x7f400000U;  // 127.64.0.0/10
@@ -292,7 +292,7 @@ std::optional<int> PortSupervisor::bind_copy(int listener, const seccomp_notif& 
   return 0;
 }
 
-// With its port, which the kernel may have chosen.
+// Asks for the port of the socket, since the kernel may have chosen it.
 void PortSupervisor::note_bound(const Fd& socket) {
   SocketAddress address{};
   socklen_t size = sizeof address;

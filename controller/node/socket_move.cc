@@ -8,9 +8,12 @@
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
+#include <cerrno>
 #include <charconv>
 #include <cstddef>
 #include <cstdio>
@@ -84,26 +87,36 @@ bool is_closed_on_exec(const WaitingCall& call) {
   return (flags & O_CLOEXEC) != 0;
 }
 
-// A set finds its members by file and number, so `fresh` needs the number that it has in the
-// process. This process has one thread: for a moment another of its descriptors is out of the way.
-void add_to_set(const Fd& set, const Fd& fresh, int number, epoll_event event) {
-  const Fd saved(fcntl(number, F_DUPFD_CLOEXEC, 0));
-  const int flags = saved ? fcntl(number, F_GETFD) : 0;
-  if (dup3(fresh.get(), number, O_CLOEXEC) >= 0)
-    epoll_ctl(set.get(), EPOLL_CTL_ADD, number, &event);
-  if (saved) {
-    dup3(saved.get(), number, flags == FD_CLOEXEC ? O_CLOEXEC : 0);
-  } else {
-    close(number);
+// Lets this process have a descriptor of this number, for a moment: processes that it starts later
+// have the limit that it had.
+class RoomFor {
+ public:
+  explicit RoomFor(int number) {
+    if (getrlimit(RLIMIT_NOFILE, &before_) != 0) return;
+    rlimit wanted = before_;
+    wanted.rlim_cur = std::max(wanted.rlim_cur, static_cast<rlim_t>(number) + 1);
+    wanted.rlim_max = std::max(wanted.rlim_max, wanted.rlim_cur);
+    is_raised_ = wanted.rlim_cur != before_.rlim_cur && setrlimit(RLIMIT_NOFILE, &wanted) == 0;
   }
-}
+  RoomFor(const RoomFor&) = delete;
+  RoomFor& operator=(const RoomFor&) = delete;
+  ~RoomFor() {
+    if (is_raised_) setrlimit(RLIMIT_NOFILE, &before_);
+  }
 
-// Adds the socket where the old one is a member: "tfd: 5 events: 19 data: 7f..." in fdinfo.
-void add_to_sets(const WaitingCall& call, const Fd& fresh) {
+ private:
+  rlimit before_{};
+  bool is_raised_ = false;
+};
+
+// Adds the socket where the old one is a member: "tfd: 5 events: 19 data: 7f..." in fdinfo. False:
+// there is a set that does not have it.
+bool add_to_sets(const WaitingCall& call, const Fd& fresh) {
   const std::string folder = fmt::format("/proc/{}/fd", call.process);
   const std::unique_ptr<DIR, int (*)(DIR*)> listing(opendir(folder.c_str()), closedir);
   const Fd process = open_process(call.process);
-  while (const dirent* entry = listing ? readdir(listing.get()) : nullptr) {
+  if (!listing || !process) return false;
+  while (const dirent* entry = readdir(listing.get())) {
     std::array<char, 32> target{};
     if (readlinkat(dirfd(listing.get()), entry->d_name, target.data(), target.size() - 1) < 0 ||
         std::string_view(target.data()) != "anon_inode:[eventpoll]")
@@ -121,8 +134,11 @@ void add_to_sets(const WaitingCall& call, const Fd& fresh) {
     event.events = events;
     event.data.u64 = data;
     const Fd set = copy_descriptor(process, std::atoi(entry->d_name));
-    if (set) add_to_set(set, fresh, call.socket, event);
+    // Another thread of the process may have closed the set meanwhile.
+    if (!set && errno == EBADF) continue;
+    if (!set || !add_to_set(set, fresh, call.socket, event)) return false;
   }
+  return true;
 }
 
 }  // namespace
@@ -138,8 +154,30 @@ void copy_options(const Fd& from, const Fd& to) {
   fcntl(to.get(), F_SETFL, fcntl(from.get(), F_GETFL) & (O_NONBLOCK | O_ASYNC));
 }
 
+// A set finds its members by file and number, so `fresh` needs the number that it has in the
+// process. This process has one thread: for a moment another of its descriptors is out of the way,
+// which may be `set` or `fresh`.
+bool add_to_set(const Fd& set, const Fd& fresh, int number, epoll_event event) {
+  const RoomFor room(number);
+  const Fd saved(fcntl(number, F_DUPFD_CLOEXEC, 0));
+  if (!saved && errno != EBADF) return false;
+  const int flags = saved ? fcntl(number, F_GETFD) : 0;
+  const Fd& member = fresh.get() == number ? saved : fresh;
+  const int container = set.get() == number ? saved.get() : set.get();
+  if (dup3(member.get(), number, O_CLOEXEC) < 0) return false;
+  // The process may have two descriptors of one set.
+  const bool is_added = epoll_ctl(container, EPOLL_CTL_ADD, number, &event) == 0 || errno == EEXIST;
+  if (saved) {
+    dup3(saved.get(), number, flags == FD_CLOEXEC ? O_CLOEXEC : 0);
+  } else {
+    close(number);
+  }
+  return is_added;
+}
+
+// Where a set has not taken the socket, the others lose it again when the caller closes it.
 bool replace_socket(const WaitingCall& call, const Fd& fresh) {
-  add_to_sets(call, fresh);
+  if (!add_to_sets(call, fresh)) return false;
   seccomp_notif_addfd added{};
   added.id = call.id;
   added.flags = SECCOMP_ADDFD_FLAG_SETFD;

@@ -42,7 +42,7 @@ kube::Result<void> enter_probe() {
   return enter_namespaces(pod);
 }
 
-// In a process of its own.
+// Tries it in a process of its own, since a process cannot leave its namespaces again.
 std::string try_to_enter(kube::Result<void> (*enter)()) {
   auto pipe = Pipe::make();
   if (!pipe) return "no pipe";

@@ -179,6 +179,53 @@ TEST_CASE("a write without room changes nothing, and a later one succeeds") {
         static_cast<std::size_t>(stored + 1));
 }
 
+TEST_CASE("a reserve for which there was no room is allocated with a later write") {
+  const test::TemporaryFolder folder;
+  const auto reserve = folder.path / "reserve";
+  Journaled journaled(folder.path / "state.db");
+  const auto ignored = ::signal(SIGXFSZ, SIG_IGN);
+  rlimit usual{};
+  REQUIRE(::getrlimit(RLIMIT_FSIZE, &usual) == 0);
+  rlimit small = usual;
+  small.rlim_cur = GENERATE(rlim_t{10'000}, rlim_t{300'000});
+  REQUIRE(::setrlimit(RLIMIT_FSIZE, &small) == 0);
+  journaled.journal->fill_reserve();
+  ::setrlimit(RLIMIT_FSIZE, &usual);
+  ::signal(SIGXFSZ, ignored);
+  CHECK(std::filesystem::file_size(reserve) < small.rlim_cur);
+  journaled.store.put(kube::kConfigMaps, object_of(1));
+  CHECK(std::filesystem::file_size(reserve) == 1 << 20);
+}
+
+TEST_CASE("an object that can neither be read nor moved stays, and the start goes on") {
+  const test::TemporaryFolder folder;
+  const auto file = folder.path / "state.db";
+  {
+    Journaled first(file);
+    for (const int number : {1, 2}) first.store.put(kube::kConfigMaps, object_of(number));
+  }
+  sqlite3* database = nullptr;
+  REQUIRE(sqlite3_open(file.c_str(), &database) == SQLITE_OK);
+  REQUIRE(sqlite3_exec(database, "UPDATE objects SET body = '{' WHERE name = 'object-1'", nullptr,
+                       nullptr, nullptr) == SQLITE_OK);
+  sqlite3_close(database);
+  const auto in_the_way = folder.path / kSetAside;
+  std::ofstream(in_the_way) << "no folder";
+  for (int start = 0; start < 2; ++start) {
+    const Journaled blocked(file);
+    CHECK(blocked.store.all(kube::kConfigMaps).size() == 1);
+    REQUIRE(blocked.unreadable.size() == 1);
+    CHECK_THAT(blocked.unreadable.front(),
+               Catch::Contains("ConfigMap default/object-1 cannot be read") &&
+                   Catch::Contains("stays in " + file.string()) &&
+                   Catch::Contains(in_the_way.string()) && Catch::Contains("start again"));
+  }
+  std::filesystem::remove(in_the_way);
+  const Journaled moved(file);
+  REQUIRE(moved.unreadable.size() == 1);
+  CHECK_THAT(moved.unreadable.front(), Catch::Contains("its text is in " + in_the_way.string()));
+}
+
 TEST_CASE("a file that is no database, or a newer one, is refused by name") {
   const test::TemporaryFolder folder;
   const auto file = folder.path / "state.db";

@@ -181,7 +181,12 @@ TEST_CASE_METHOD(test::LocalApi, "each request is a line of the audit log") {
         "create a system:serviceaccount:kubeflow-system:kubeflow-trainer-controller-manager 201");
   CHECK(summary(lines[1]) == "create b local 201");
   CHECK(summary(lines[2]) == "create b local 409");
-  CHECK_FALSE(Audit::open("/none/audit.log"));
+  for (const std::string refused : {"/none/audit.log", "/proc/audit.log", "/proc"}) {
+    const auto opened = Audit::open(refused);
+    REQUIRE_FALSE(opened);
+    CHECK_THAT(opened.error().message,
+               Catch::StartsWith("--audit: ") && Catch::EndsWith("or name another file"));
+  }
 }
 
 TEST_CASE("the audit log names verb and object as kube-apiserver does") {

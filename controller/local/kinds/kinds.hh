@@ -36,13 +36,13 @@ ServedKind crd_kind();
 // One for each served version of a kind of this project, the stored version first.
 kube::server::ServedKinds served_versions(const ApiKind& kind);
 
-// What a CustomResourceDefinition is refused for: members of a schema that are of another type than
-// those who read schemas rely on.
+// Refuses a CustomResourceDefinition for members of a schema that are of another type than those
+// who read schemas rely on.
 FieldErrors check_definition(const Json& crd, const Json* before);
 
-// The same of a CustomResourceDefinition of another project, which check_definition() accepts. Of
-// its CEL rules only those that forbid a change are evaluated. Members that the definition lacks
-// count as empty.
+// Makes the kinds of a CustomResourceDefinition of another project, which check_definition()
+// accepts. Of its CEL rules only those that forbid a change are evaluated. Members that the
+// definition lacks count as empty.
 kube::server::ServedKinds kinds_of_crd(const Json& crd);
 
 // This project's kinds but for V1 jobs, and the kinds of Kubernetes that they need. Takes some
