@@ -1,7 +1,6 @@
 // Reports by a condition what the API server refuses of a JobSet: a child that this controller
 // writes, or the pods of a Job.
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "kube/model/resources.hh"
@@ -11,10 +10,6 @@
 
 namespace trainer::jobset {
 namespace {
-
-// How long pods may be missing before the events of their Job are read, and how often they are.
-constexpr std::chrono::seconds kPatience{5};
-constexpr std::chrono::seconds kInterval{30};
 
 // Where all Jobs are ready, or have been, no pod is missing.
 const JobView* find_job_without_pods(const ReconcileContext& context) {
@@ -39,12 +34,12 @@ std::optional<WaitingCause> cause_by_events(ReconcileContext& context) {
   const JobView* const job = find_job_without_pods(context);
   if (!job || is_finished(context.status)) return std::nullopt;
   const auto waited = context.observed.now - waits_since(context);
-  if (waited < kPatience) {
-    context.plan.requeue_within(kPatience - waited);
+  if (waited < kEventPatience) {
+    context.plan.requeue_within(kEventPatience - waited);
     return std::nullopt;
   }
   context.plan.needs_events = kube::EventSource{kube::kJobs.kind, job->name};
-  context.plan.requeue_within(kInterval);
+  context.plan.requeue_within(kEventInterval);
   const std::string& warning = context.observed.warning;
   return is_refusal_event(warning) ? cause_of_event(warning) : std::nullopt;
 }
@@ -61,8 +56,8 @@ void report_refusals(ReconcileContext& context) {
   }
   const bool is_reported =
       kube::find_condition(context.status.conditions, kReplicaFailure) != nullptr;
-  if ((!cause && !is_reported) || is_finished(context.status)) return;
-  if (!cause) return context.clear_replica_failure();
+  if (!cause && !is_reported) return;
+  if (!cause || is_finished(context.status)) return context.clear_replica_failure();
   context.set_replica_failure(*cause, refusal != nullptr);
 }
 

@@ -74,8 +74,9 @@ struct Advice {
 // By words of a refusal's message: each shows who refused. The texts are those of apiserver's
 // admission plugins and of pkg/apis/core/validation.
 constexpr Advice kByRefuser[] = {
-    {"exceeded quota",
-     "A ResourceQuota of the namespace is used up: free some of it, or ask for less."},
+    {"is forbidden: User",
+     "The controller has no right to do this: ask an admin to compare its ClusterRole with the one "
+     "that this version ships."},
     {"failed quota",
      "A ResourceQuota of the namespace counts what the message lists, so each container must ask "
      "for it: set it in resourcesPerNode or in the runtime."},
@@ -105,7 +106,7 @@ constexpr Advice kByRefuser[] = {
      "mount."},
     {"tolerations",
      "Correct the toleration that the message names in the runtime or in the patch of the job."},
-    {"serviceaccount",
+    {"error looking up service account",
      "Create the ServiceAccount that the message names in this namespace, or name one that exists "
      "in the runtime."},
     {"PriorityClass",
@@ -113,9 +114,6 @@ constexpr Advice kByRefuser[] = {
     {"RuntimeClass", "Name a RuntimeClass that exists: `kubectl get runtimeclasses` lists them."},
     {"is controlled by",
      "Delete or rename the object of that name, or create the job under another."},
-    {"is forbidden: User",
-     "The controller has no right to do this: ask an admin to compare its ClusterRole with the one "
-     "that this version ships."},
 };
 
 constexpr Advice kByStatusReason[] = {

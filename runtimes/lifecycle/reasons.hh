@@ -1,6 +1,7 @@
 // Why an object of any kind waits: the words of status.reason, and advice about them. Pure.
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,6 +14,11 @@ namespace trainer {
 // another object. The name is that of ReplicaSets (pkg/apis/apps, ReplicaSetReplicaFailure). It is
 // removed when the child is accepted. A TrainJob has status.reason and status.message instead.
 inline constexpr std::string_view kReplicaFailure = "ReplicaFailure";
+
+// How long pods may be missing, or wait, before the events about them are read, and how often they
+// are. A user should see within fifteen seconds why a job does not come up.
+inline constexpr std::chrono::seconds kEventPatience{5};
+inline constexpr std::chrono::seconds kEventInterval{30};
 
 struct WaitingCause {
   // CamelCase: Unschedulable, GangNotReady, ImagePullFailed, VolumeMissing, PodsRefused, ...
@@ -27,7 +33,7 @@ std::string_view reason_of_report(std::string_view reported, std::string_view me
 // MountVolume.SetUp failed ..."). nullopt for "".
 std::optional<WaitingCause> cause_of_event(std::string_view event);
 
-// Whether such a text says that a controller could not create a pod or a Job.
+// Whether such a text says that a controller could not create a pod, a Job or another child.
 bool is_refusal_event(std::string_view event);
 
 WaitingCause cause_of_refusal(const kube::Refusal& refusal);

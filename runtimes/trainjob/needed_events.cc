@@ -3,15 +3,11 @@
 #include <algorithm>
 
 #include "kube/model/resources.hh"
+#include "runtimes/lifecycle/reasons.hh"
 #include "runtimes/trainjob/phase.hh"
 
 namespace trainer {
 namespace {
-
-// An owner should see within ten seconds why a job does not come up; most say so themselves before
-// that.
-constexpr std::chrono::seconds kPatience{5};
-constexpr std::chrono::seconds kInterval{30};
 
 kube::Time waits_since(const TrainJobObserved& observed, const TrainJobStatus& after,
                        const JobSet* jobset) {
@@ -62,11 +58,11 @@ NeededEvents needed_events(const TrainJobObserved& observed, const TrainJobStatu
   const auto source = source_of(observed, job_without_pods);
   const auto waited = observed.now - waits_since(observed, after, jobset);
   const bool is_begun = job_without_pods || has_anything_started(observed);
-  const auto patience = is_begun ? kPatience : kInterval;
-  if (source && waited >= patience) return {source, kInterval};
+  const auto patience = is_begun ? kEventPatience : kEventInterval;
+  if (source && waited >= patience) return {source, kEventInterval};
   // That a scheduler or kubelet has begun with a pod is visible on the pod; that the Job
   // controller has begun with a Job, on nothing that would start a reconcile.
-  const auto next = is_job_to_start(observed) ? kPatience : patience;
+  const auto next = is_job_to_start(observed) ? kEventPatience : patience;
   return {std::nullopt, waited < next ? next - waited : next};
 }
 

@@ -24,8 +24,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// An owner should see within ten seconds why a job does not come up; most say so themselves before
-// that.
+// Nodes that run this soon after they got their machines need no event about the machines.
 constexpr std::chrono::seconds kPatience{5};
 
 void wake_within(TrainJobPlan& plan, std::chrono::microseconds wait) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "kube/model/patch.hh"
+#include "kube/model/visible_text.hh"
 #include "runtimes/lifecycle/reasons.hh"
 #include "runtimes/trainjob/failure.hh"
 #include "runtimes/v1/policies.hh"
@@ -19,6 +20,9 @@ using kube::Json;
 // Failures within this time belong to one incident: the others of a collective operation end when
 // it times out.
 constexpr std::chrono::minutes kIncident{30};
+
+// The words of those who refuse have no limit of their own.
+constexpr std::size_t kMaxMessage = 4'096;
 
 void count_changes(ReconcileContext& context) {
   const JobStatus& before = context.observed.job.status;
@@ -90,17 +94,16 @@ void relay_troubles(ReconcileContext& context) {
 // It is the first condition, and exists only while a child is refused: the column STATE and some
 // clients read the last one.
 void report_refusal(ReconcileContext& context) {
-  if (context.is_finished()) return;
-  const auto* refusal = context.observed.refusal;
-  const auto cause = refusal ? cause_of_refusal(*refusal) : std::move(context.blocked);
   auto& conditions = context.status.conditions;
   std::erase_if(conditions, [](const auto& each) { return each.type == kReplicaFailure; });
-  if (!cause) return;
+  const auto* refusal = context.observed.refusal;
+  const auto cause = refusal ? cause_of_refusal(*refusal) : std::move(context.blocked);
+  if (!cause || context.is_finished()) return;
   JobCondition condition;
   condition.type = kReplicaFailure;
   condition.status = "True";
   condition.reason = cause->reason;
-  condition.message = cause->message;
+  condition.message = kube::visible_text(keep_head(cause->message, kMaxMessage));
   condition.lastUpdateTime = condition.lastTransitionTime = context.observed.now.whole_seconds();
   conditions.insert(conditions.begin(), std::move(condition));
 }

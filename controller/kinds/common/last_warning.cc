@@ -8,14 +8,12 @@
 #include "kube/client/url.hh"
 #include "kube/model/json_text.hh"
 #include "kube/model/resources.hh"
+#include "runtimes/lifecycle/reasons.hh"
 #include "runtimes/views/text.hh"
 
 namespace trainer {
 namespace {
 
-constexpr std::chrono::seconds kInterval{30};
-// Another object of the same job may be asked about sooner: its events are new to the plan.
-constexpr std::chrono::seconds kIntervalOfOthers{5};
 constexpr std::size_t kMaxPages = 2;  // any user can write Events about an object
 constexpr std::size_t kMaxText = 2'048;
 
@@ -62,8 +60,14 @@ kube::Task<bool> read_last_warning(kube::ApiClient& client, std::string ns,
     co_return has_text;
   }
   const auto now = client.clock().steady();
-  const auto interval = source == last->source ? kInterval : kIntervalOfOthers;
-  if (last->read_at && now - *last->read_at < interval) co_return false;
+  // Another object of the same job may be asked about sooner: its events are new to the plan.
+  const bool is_same = source == last->source;
+  const auto interval = is_same ? kEventInterval : kEventPatience;
+  if (last->read_at && now - *last->read_at < interval) {
+    const bool has_text = !is_same && !last->text.empty();
+    if (!is_same) last->text.clear();
+    co_return has_text;
+  }
   last->read_at = now;
   last->source = source;
   const std::string selector =
@@ -79,7 +83,7 @@ kube::Task<bool> read_last_warning(kube::ApiClient& client, std::string ns,
   };
   const auto listed = co_await client.list(kube::kEvents, std::move(ns), std::move(query),
                                            std::move(on_item), kMaxPages);
-  if (listed) last->text = std::move(latest.text);
+  last->text = listed ? std::move(latest.text) : std::string();
   co_return true;
 }
 

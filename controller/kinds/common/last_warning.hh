@@ -11,7 +11,8 @@
 
 namespace trainer {
 
-// What one job's plans have read. `text`: "REASON: MESSAGE" of the latest warning about `source`;
+// Holds what was read for the plans of one job. `text`: "REASON: MESSAGE" of the latest warning
+// about `source`;
 // "" where there is none, or where a later event says that the object has made progress.
 struct LastWarning {
   std::string text;

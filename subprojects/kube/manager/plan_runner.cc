@@ -28,8 +28,10 @@ constexpr std::chrono::seconds kLasting{5};
 
 // Whether the API server has decided about the write.
 bool is_decided(const Error& error) {
-  if (error.code == ErrorCode::kTooManyRequests || error.code == ErrorCode::kUnauthorized)
-    return false;
+  // kNotFound: of a patch, the object has just been deleted.
+  for (const ErrorCode code :
+       {ErrorCode::kTooManyRequests, ErrorCode::kUnauthorized, ErrorCode::kNotFound})
+    if (error.code == code) return false;
   return error.code == ErrorCode::kAlreadyExists || (error.status >= 400 && error.status < 500);
 }
 

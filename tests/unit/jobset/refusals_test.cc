@@ -167,6 +167,9 @@ TEST_CASE("advice is about who refused, if the message shows it") {
           "Correct the toleration"},
       Row{"PodsRefused", "error looking up service account ns/x: serviceaccount \"x\" not found",
           "Create the ServiceAccount"},
+      Row{"PodsRefused",
+          "pods is forbidden: User \"system:serviceaccount:ns:trainer\" cannot create resource",
+          "The controller has no right"},
       Row{"ClaimsRefused", "something else", "refused the claims"},
       Row{"Unschedulable", "tolerations", "Compare resourcesPerNode"},  // a scheduler refuses none
       Row{"ChildRefused", "anything", "Change what the message names"});

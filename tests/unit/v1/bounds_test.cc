@@ -18,6 +18,8 @@ using kube::Json;
 
 namespace {
 
+__extension__ using Int128 = __int128;  // g++ warns about it without the keyword
+
 std::int64_t largest_variable(const std::vector<Json>& children, std::string_view name) {
   std::size_t most = 0;
   for (const Json& child : children)
@@ -303,10 +305,10 @@ TEST_CASE("whatever the numbers of a job are, none that is rendered is negative 
       const Job job = read(object);
       Settings settings;
       settings.gang_scheduler = run % 2 ? "volcano" : "x";
-      __int128 pods = 0;
+      Int128 pods = 0;
       for (const auto& [role, spec] : with_defaults(*framework, job).spec.replicaSpecs)
         pods += spec.replicas.value_or(1);
-      CHECK(static_cast<__int128>(total_replicas(with_defaults(*framework, job))) == pods);
+      CHECK(static_cast<Int128>(total_replicas(with_defaults(*framework, job))) == pods);
       if (pods > 10'000) {
         CHECK(all_children(*framework, job, settings).empty());
         CHECK((!answer.is_allowed || !framework->has_webhook));
@@ -317,10 +319,10 @@ TEST_CASE("whatever the numbers of a job are, none that is rendered is negative 
         check_numbers(child, child.get_string("kind") == "Pod" ? "Pod" : "");
         if (child.get_string("kind") != "Pod") continue;
         ++rendered;
-        __int128 processes = 1;
+        Int128 processes = 1;
         if (job.spec.nprocPerNode) processes = std::stoll(*job.spec.nprocPerNode);
-        const __int128 size =
-            std::min<__int128>(pods * processes, std::numeric_limits<std::int64_t>::max());
+        const Int128 size =
+            std::min<Int128>(pods * processes, std::numeric_limits<std::int64_t>::max());
         if (const std::string text = variable(child, "WORLD_SIZE"); !text.empty())
           CHECK(text == std::to_string(static_cast<std::int64_t>(size)));
       }
