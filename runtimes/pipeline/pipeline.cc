@@ -33,7 +33,7 @@ kube::Json write_jobset(const Draft& draft) {
   return jobset;
 }
 
-// The result names everything that cannot be built.
+// What cannot be built.
 kube::FieldErrors run_phases(Draft& draft) {
   const std::vector<const Plugin*> plugins = active_plugins(draft);
   for (const Plugin* plugin : plugins) plugin->enforce_ml_policy(draft);

@@ -35,7 +35,7 @@ const kube::Json* find_uri(const InitializerSource& source) {
 }
 
 void apply(const InitializerSource& desired, ContainerEdit& container) {
-  // Earlier versions accepted a job that says both, and env wins there.
+  // Of a job that says both, which earlier versions accepted, env wins.
   std::vector<kube::Json> variables;
   if (desired.storageUri)
     variables.push_back(
