@@ -17,7 +17,8 @@ bool is_mpirun(std::string_view word) {
 }
 
 bool runs_scripts(std::string_view word) {
-  static constexpr std::array<std::string_view, 5> kInterpreters = {"sh", "bash", "dash", "ash", "zsh"};
+  static constexpr std::array<std::string_view, 5> kInterpreters = {"sh", "bash", "dash", "ash",
+                                                                    "zsh"};
   return std::ranges::find(kInterpreters, base_name(word)) != kInterpreters.end();
 }
 

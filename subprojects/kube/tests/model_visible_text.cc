@@ -46,9 +46,8 @@ char32_t draw(std::mt19937& random) {
   const std::vector<char32_t> near{0x00,   0x7f,   0xa0,   0x61c,  0x180e,  0x2000,  0x2020,
                                    0x2030, 0x2060, 0xfef8, 0xfff8, 0x1d170, 0xe0000, 0xe0070};
   for (;;) {
-    const auto code = static_cast<char32_t>(random() % 2 == 0
-                                                ? near[random() % near.size()] + random() % 24
-                                                : random() % 0x110000);
+    const auto code = static_cast<char32_t>(
+        random() % 2 == 0 ? near[random() % near.size()] + random() % 24 : random() % 0x110000);
     if (code < 0xd800 || (code > 0xdfff && code < 0x110000)) return code;
   }
 }
