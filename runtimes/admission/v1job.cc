@@ -29,7 +29,7 @@ AdmissionAnswer validate_v1job(const AdmissionRequest& request, const v1::Framew
   AdmissionAnswer answer = forbid(verdict.errors);
   answer.warnings = std::move(verdict.warnings);
   if (answer.is_allowed && request.operation == "CREATE")
-    for (std::string& warning : v1::warnings_of(framework, *job))
+    for (std::string& warning : v1::warnings_of(framework, *job, settings))
       answer.warnings.push_back(std::move(warning));
   return answer;
 }

@@ -11,10 +11,10 @@
 
 namespace trainer::pipeline {
 
-// One row of the rule, for all names that its pattern matches. Of several rows that match, the
+// One row of the rule, for all names that its pattern matches. Where several rows match, the
 // first one counts. docs/users/gpu-sharing.md prints the rows, and a test compares them.
 struct DeviceRow {
-  // What a row makes of a device.
+  // How many processes a row starts for a device, and whether they get its number.
   enum class Process {
     kNone,     // a share or a size, such as memory: no process
     kAuto,     // one process each; torchrun finds them itself ("auto")
@@ -26,7 +26,7 @@ struct DeviceRow {
 };
 std::span<const DeviceRow> device_rows();
 
-// What an admin adds: names or patterns, which come before the rows above.
+// An admin adds these names or patterns, which come before the rows above.
 struct DeviceRules {
   std::vector<std::string> counted;  // one process each, as kNumbered
   std::vector<std::string> ignored;  // no process; these come first

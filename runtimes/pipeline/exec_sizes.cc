@@ -11,6 +11,7 @@
 
 #include "kube/model/exec_limits.hh"
 #include "runtimes/pipeline/draft.hh"
+#include "runtimes/pipeline/patches.hh"
 
 namespace trainer::pipeline {
 
@@ -101,11 +102,8 @@ std::string field_of(const Long& one, const std::string& source, const TrainJob&
     const std::string path = source.substr(0, source.find(".env"));
     return from ? path_in_env(path, from->env, one, path + ".storageUri") : path;
   }
-  const auto& patches = job.spec.runtimePatches;
-  for (std::size_t i = patches.size(); i-- > 0;)
-    if (source == fmt::format("runtimePatches[{}]", patches[i].manager))
-      return fmt::format("{}.trainingRuntimeSpec.template.{}",
-                         kube::join_index("spec.runtimePatches", i), one.path);
+  if (const auto patch = path_of_patch(job, source))
+    return fmt::format("{}.trainingRuntimeSpec.template.{}", *patch, one.path);
   // A plugin that joins words has them from the job, where it says any.
   const Trainer& trainer = trainer_of(job);
   if (source.starts_with("plugin ") && (trainer.command || trainer.args))

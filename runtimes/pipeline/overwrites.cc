@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "kube/model/pod_template.hh"
+#include "runtimes/pipeline/patches.hh"
 #include "runtimes/pipeline/plugin.hh"
 
 namespace trainer::pipeline {
@@ -49,7 +50,7 @@ const kube::Json* find_entry(const Draft& draft, const Replaced& entry) {
   return at == items.end() ? nullptr : &*at;
 }
 
-// In the words of the journal.
+// The path is written as the journal writes it.
 std::string path_of(const Draft& draft, const Replaced& entry) {
   const std::string pod = draft.pod_path(entry.job);
   if (kind_of(entry).key.empty())
@@ -100,9 +101,9 @@ std::vector<Overwrite> find_overwrites(const Draft& draft) {
 }
 
 // The path of what is gone, in the job.
-std::string path_in_job(const Overwrite& gone) {
+std::string path_in_job(const TrainJob& job, const Overwrite& gone) {
   if (gone.source.empty()) return "spec.runtimeRef";
-  if (gone.source.starts_with("runtimePatches")) return "spec." + gone.source;
+  if (auto patch = path_of_patch(job, gone.source)) return std::move(*patch);
   const bool is_list = gone.source.ends_with(".env");
   return kube::join_key(is_list ? gone.source : gone.source + ".env", gone.entry->key);
 }
@@ -115,10 +116,10 @@ std::vector<std::string> warn_about_overwrites(const Draft& draft) {
     const std::string whose = gone.source.empty() ? fmt::format(" of {} \"{}\"", draft.runtime.kind,
                                                                 draft.runtime.metadata.name)
                                                   : "";
-    warnings.push_back(
-        fmt::format("{}: {}{} has no effect, because {} sets another one in its "
-                    "place: use another name, or leave it out",
-                    path_in_job(gone), title_of(draft, *gone.entry), whose, gone.entry->source));
+    warnings.push_back(fmt::format(
+        "{}: {}{} has no effect, because {} sets another one in its "
+        "place: use another name, or leave it out",
+        path_in_job(draft.job, gone), title_of(draft, *gone.entry), whose, gone.entry->source));
   }
   return warnings;
 }

@@ -1,4 +1,5 @@
-// What plugins have written in the place of what a job, its patches or its runtime say.
+// Finds the entries that plugins have written in the place of those of a job, its patches or its
+// runtime.
 #pragma once
 
 #include <string>
@@ -9,11 +10,11 @@
 namespace trainer::pipeline {
 
 // One sentence for each entry of Draft::replaced that was said by someone and is another one in the
-// built draft. What the job says in the place of its runtime's is meant, and not among them. Of
-// very many the first.
+// built draft. What the job says in the place of its runtime's is meant, and not among them. Where
+// there are very many, the first are reported.
 std::vector<std::string> warn_about_overwrites(const Draft& draft);
 
-// The same for a runtime, with its own paths: what no job of it can have.
+// The same for a runtime, with its own paths: these are entries that no job of it can have.
 std::vector<std::string> warn_about_overwrites_of_runtime(const Draft& draft);
 
 }  // namespace trainer::pipeline

@@ -228,4 +228,11 @@ std::vector<std::string> find_patch_conflicts(const TrainJob& job) {
   return conflicts;
 }
 
+std::optional<std::string> path_of_patch(const TrainJob& job, std::string_view source) {
+  const auto& patches = job.spec.runtimePatches;
+  for (std::size_t i = patches.size(); i-- > 0;)
+    if (source == source_of(patches[i])) return kube::join_index("spec.runtimePatches", i);
+  return std::nullopt;
+}
+
 }  // namespace trainer::pipeline

@@ -2,7 +2,9 @@
 // (Kubeflow Trainer, pkg/runtime/core/trainingruntime.go).
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtimes/pipeline/draft.hh"
@@ -25,5 +27,8 @@ kube::FieldErrors check_patches(const TrainJob& job, const Runtime& runtime);
 // One sentence for each value that the patches of two managers (runtimePatches[].manager) set
 // differently; the later one wins.
 std::vector<std::string> find_patch_conflicts(const TrainJob& job);
+
+// "spec.runtimePatches[i]" where the journal names a patch as the source, else nullopt.
+std::optional<std::string> path_of_patch(const TrainJob& job, std::string_view source);
 
 }  // namespace trainer::pipeline

@@ -33,7 +33,7 @@ kube::Json write_jobset(const Draft& draft) {
   return jobset;
 }
 
-// What cannot be built.
+// The result names everything that cannot be built.
 kube::FieldErrors run_phases(Draft& draft) {
   const std::vector<const Plugin*> plugins = active_plugins(draft);
   for (const Plugin* plugin : plugins) plugin->enforce_ml_policy(draft);

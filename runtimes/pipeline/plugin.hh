@@ -58,8 +58,8 @@ std::vector<const Plugin*> active_plugins(const Draft& draft);
 Draft prepare(const TrainJob& job, const Runtime& runtime, const PipelineOptions& options,
               Journal journal, const kube::Json* stored = nullptr);
 
-// What plugins set in the place of what the runtime says, in every job of it. Runtimes of very many
-// jobs are passed over.
+// The warnings name what plugins set in the place of what the runtime says, in every job of it.
+// Runtimes of very many jobs are passed over.
 std::vector<std::string> warn_about_plugins(const Runtime& runtime, const PipelineOptions& options);
 
 }  // namespace trainer::pipeline

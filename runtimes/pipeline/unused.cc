@@ -11,7 +11,7 @@ namespace trainer::pipeline {
 
 namespace {
 
-// Of the metadata of a JobSet's template.
+// The metadata belong to a JobSet's template.
 void warn_about_metadata(const kube::Json& metadata, const std::string& path,
                          std::vector<std::string>& warnings) {
   for (const char* member : {"name", "namespace", "finalizers"})

@@ -30,10 +30,10 @@ static Plugins make_plugins() {
   ADD_PLUGIN(overrides);
   // After both: the job's own env may have the cache's sizes and its address.
   ADD_PLUGIN(data_cache);
-  // After the job's own env, so that a job cannot point its reports elsewhere.
+  // This one comes after the job's own env, so that a job cannot point its reports elsewhere.
   ADD_PLUGIN(progress);
   ADD_PLUGIN(restarts);
-  // After all that gives a launcher variables, which it passes on.
+  // This one comes after all that give a launcher variables, which it passes on.
   ADD_PLUGIN(mpi_environment);
   // Gangs have a phase of their own, so their place does not matter.
   ADD_PLUGIN(coscheduling);

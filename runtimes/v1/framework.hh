@@ -23,16 +23,18 @@ struct ReconcileContext;
 // The maximum number of pods of a job, in all its roles. Each pod of a TFJob or XGBoostJob has the
 // names of all others in its environment, so with many more the pod object would be too large.
 inline constexpr std::int64_t kMaxPods = 10'000;
-// Of one pod. Several kinds add variables to each container, and those of an XGBoostJob contain the
-// names of all pods. So the number of containers times the number of pods has a bound, too.
+// The bound is for one pod. Several kinds add variables to each container, and those of an
+// XGBoostJob contain the names of all pods. So the number of containers times the number of pods
+// has a bound, too.
 inline constexpr std::int64_t kMaxContainers = 1'000;
 inline constexpr std::int64_t kMaxContainersTimesPods = 1'000'000;
-// What the controller adds to one pod: etcd takes objects of 1.5 MiB, and a template needs room.
+// This bounds what the controller adds to one pod: etcd takes objects of 1.5 MiB, and a template
+// needs room.
 inline constexpr std::int64_t kMaxGeneratedBytes = std::int64_t{5} << 18;
 // The processes of a pod: Linux has no more on one machine (PID_MAX_LIMIT).
 inline constexpr std::int64_t kMaxProcesses = std::int64_t{1} << 22;
 
-// What the process was started with.
+// The flags and files that the process was started with.
 struct Settings {
   // --gang-scheduler-name: "" for none; "volcano" in any case; any other name means
   // scheduler-plugins under that name.
@@ -62,7 +64,7 @@ struct GeneratedText {
   std::int64_t limit = kube::kMaxExecStringBytes;
   // Whose limit that is, as a sentence.
   std::string_view why = "Linux starts no process with a longer variable";
-  // In all containers of each pod; else in one of each pod, or beside the pods.
+  // It is in all containers of each pod; else it is in one of each pod, or beside the pods.
   bool is_in_each_container = false;
   bool is_in_pods = true;
 };
@@ -105,16 +107,16 @@ struct Framework {
   bool (*is_master)(const Job& job, const PodSlot& slot) = nullptr;
   // Defaults that are set before the common ones; may be nullptr.
   void (*set_defaults)(Job& job) = nullptr;
-  // Rules of admission beyond the common ones; may be nullptr. Of a job without defaults.
+  // Rules of admission beyond the common ones; may be nullptr. The job has no defaults yet.
   void (*check)(const Job& job, kube::FieldErrors& errors,
                 std::vector<std::string>& warnings) = nullptr;
-  // Warnings beyond the common ones; may be nullptr. Of a job with defaults.
+  // Warnings beyond the common ones; may be nullptr. The job has its defaults.
   void (*warn)(const Job& job, std::vector<std::string>& warnings) = nullptr;
-  // Environment, init containers and volumes of a pod. Of a job with defaults.
+  // Environment, init containers and volumes of a pod. The job has its defaults.
   void (*set_cluster_spec)(const Job& job, const PodSlot& slot, const Settings& settings,
                            kube::Json& pod_template) = nullptr;
-  // What of this is large where counts or texts of the spec are: at least as large as what
-  // set_cluster_spec() and sync_dependents() make. May be nullptr. Of a job with defaults.
+  // Measures what is large where counts or texts of the spec are: at least as large as what
+  // set_cluster_spec() and sync_dependents() make. May be nullptr. The job has its defaults.
   std::vector<GeneratedText> (*measure)(const Job& job, const Settings& settings) = nullptr;
   // From the counters to conditions: which roles decide about success and failure.
   void (*update_status)(ReconcileContext& context) = nullptr;

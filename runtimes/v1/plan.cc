@@ -109,9 +109,10 @@ void run(ReconcileContext& context, const kube::FieldErrors& invalid) {
   if (!context.leaves_pods) sync_pods(context, kBatch);
 }
 
-kube::FieldErrors unseen_errors(const Observed& observed) {
+kube::FieldErrors unseen_errors(const Observed& observed, bool is_created) {
   if (observed.framework.has_webhook) return {};
-  return validate_create(observed.framework, observed.job, observed.settings).errors;
+  const auto validate = is_created ? validate_stored : validate_create;
+  return validate(observed.framework, observed.job, observed.settings).errors;
 }
 
 JobPlan restore_status(const Observed& observed, const JobStatus& status) {
@@ -158,9 +159,10 @@ JobPlan plan(const Observed& observed) {
   if (const auto status = status_before_restore(framework, observed.job))
     return restore_status(observed, *status);
   ReconcileContext context(observed);
-  const kube::FieldErrors invalid = unseen_errors(observed);
+  const bool is_created = context.is_true(kCreated);
+  const kube::FieldErrors invalid = unseen_errors(observed, is_created);
   // A job that has been invalid from the beginning gets an event, and no status.
-  if (!invalid.empty() && !context.is_true(kCreated)) {
+  if (!invalid.empty() && !is_created) {
     refuse(context, invalid);
     return std::move(context.plan);
   }

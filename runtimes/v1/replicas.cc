@@ -35,7 +35,7 @@ void note_created(ReconcileContext& context, const RoleState& role, const std::s
                (lone_role.empty() ? "Created pod: " : "Created worker pod: ") + name);
 }
 
-// Once for all pods of a role that one reconcile creates.
+// This is called once for all pods of a role that one reconcile creates.
 void warn_about_variables(ReconcileContext& context, const RoleState& role, const Json& pod) {
   const std::vector<std::string> texts = replaced_variable_texts(
       role.spec->template_, pod, role_path(context.framework, role.name) + ".template.spec");

@@ -23,7 +23,6 @@ constexpr std::string_view kTooLongForExec =
     "bytes with a NUL: Linux starts no process with more than {} in one {}; put the text into a "
     "ConfigMap, and mount that";
 
-// Of new jobs only: a stored one is not refused for what it had before this rule.
 void check_exec_limits(const Json& container, const std::string& path, FieldErrors& errors) {
   const auto check = [&errors](std::string at, std::size_t bytes, std::string_view what) {
     if (bytes > kube::kMaxExecStringBytes && errors.size() < kube::kMaxErrors)
@@ -172,7 +171,7 @@ std::optional<kube::FieldError> too_large(const Framework& framework, const Job&
   return too_much_text(framework, job, settings);
 }
 
-Verdict validate_create(const Framework& framework, const Job& job, const Settings& settings) {
+Verdict validate_stored(const Framework& framework, const Job& job, const Settings& settings) {
   Verdict verdict;
   if (framework.has_services) check_name(framework, job, verdict.errors);
   const RunPolicy& policy = job.spec.runPolicy;
@@ -183,16 +182,20 @@ Verdict validate_create(const Framework& framework, const Job& job, const Settin
     verdict.warnings.push_back(
         "spec.runPolicy.queue counts as spec.runPolicy.schedulingPolicy.queue; use that instead");
   for (const auto& [role, spec] : job.spec.replicaSpecs)
-    if (verdict.errors.size() < kube::kMaxErrors) {
-      check_role(framework, role, spec, verdict.errors);
-      check_all_exec_limits(framework, role, spec, verdict.errors);
-    }
+    if (verdict.errors.size() < kube::kMaxErrors) check_role(framework, role, spec, verdict.errors);
   // What is measured follows from the defaults, too.
   if (auto error = verdict.errors.empty()
                        ? too_large(framework, with_defaults(framework, job), settings)
                        : too_large(framework, job, settings))
     verdict.errors.push_back(std::move(*error));
   if (framework.check) framework.check(job, verdict.errors, verdict.warnings);
+  return verdict;
+}
+
+Verdict validate_create(const Framework& framework, const Job& job, const Settings& settings) {
+  Verdict verdict = validate_stored(framework, job, settings);
+  for (const auto& [role, spec] : job.spec.replicaSpecs)
+    check_all_exec_limits(framework, role, spec, verdict.errors);
   return verdict;
 }
 

@@ -18,21 +18,25 @@ struct Verdict {
 
 // `job` as stored or sent, without defaults.
 Verdict validate_create(const Framework& framework, const Job& job, const Settings& settings = {});
+// The rules without the limits of Linux for one argument and one variable: a job that ran before
+// these limits were checked goes on.
+Verdict validate_stored(const Framework& framework, const Job& job, const Settings& settings);
 // runPolicy.managedBy cannot change; the rest is checked as at creation. Errors that `before` has,
 // too, do not count: it was scaled past the webhook, or is older than the rule, and must be able to
 // be suspended.
 Verdict validate_update(const Framework& framework, const Job& before, const Job& job,
                         const Settings& settings = {});
 
-// Of a job that validate_create() allows. Builds a pod of each role.
-std::vector<std::string> warnings_of(const Framework& framework, const Job& job);
+// `job` is one that validate_create() allows. A pod of each role is built.
+std::vector<std::string> warnings_of(const Framework& framework, const Job& job,
+                                     const Settings& settings = {});
 
 // Why a job is refused that has more pods or containers than kMaxPods and its like, or whose pods
 // would get more text than they can have (Framework::measure()); nullopt for others. Nothing is
 // built for that. `job`: with defaults, or without.
 std::optional<kube::FieldError> too_large(const Framework& framework, const Job& job,
                                           const Settings& settings);
-// What the controller adds to a pod of a role, in bytes.
+// How many bytes the controller adds to a pod of a role.
 std::int64_t generated_bytes(const Framework& framework, const Job& job, const ReplicaSpec& spec,
                              const Settings& settings);
 

@@ -70,13 +70,12 @@ void check_added_names(const Json& pod, const std::string& path, kube::FieldErro
   kube::check_pod_template(pod, path, of_pod);
   kube::erase_known(of_pod, errors);
   for (kube::FieldError& error : of_pod)
-    if (error.type == kube::FieldError::Type::kDuplicate || error.detail == "must be unique")
-      errors.push_back(std::move(error));
+    if (error.type == kube::FieldError::Type::kDuplicate) errors.push_back(std::move(error));
 }
 
 // `sample`: the job, or a smaller one.
 void warn_about_role(const Framework& framework, const Job& sample, const std::string& role,
-                     const ReplicaSpec& spec, Warnings& out) {
+                     const ReplicaSpec& spec, const Settings& settings, Warnings& out) {
   const std::string path = role_path(framework, role);
   if (spec.replicas.value_or(1) < 0)
     out.push_back(fmt::format("{}.replicas: {} counts as 0", path, *spec.replicas));
@@ -91,7 +90,7 @@ void warn_about_role(const Framework& framework, const Job& sample, const std::s
   if (Json* own = pods.find("spec"); own != nullptr && own->is_object())
     own->erase("restartPolicy");
   kube::check_pod_template(pods, path + ".template", errors);
-  const Json pod = make_pod(framework, sample, spec, {role, 0}, Settings());
+  const Json pod = make_pod(framework, sample, spec, {role, 0}, settings);
   check_added_names(pod, path + ".template", errors);
   if (!errors.empty())
     out.push_back(
@@ -121,7 +120,8 @@ void warn_about_role(const Framework& framework, const Job& sample, const std::s
 
 }  // namespace
 
-std::vector<std::string> warnings_of(const Framework& framework, const Job& sent) {
+std::vector<std::string> warnings_of(const Framework& framework, const Job& sent,
+                                     const Settings& settings) {
   const Job job = with_defaults(framework, sent);
   Warnings out;
   warn_about_policy(job, out);
@@ -137,7 +137,7 @@ std::vector<std::string> warnings_of(const Framework& framework, const Job& sent
       is_sampled ? std::nullopt : std::optional(smaller(framework, job));
   for (const auto& [role, spec] : job.spec.replicaSpecs)
     if (out.size() < kube::kMaxWarnings)
-      warn_about_role(framework, reduced ? *reduced : job, role, spec, out);
+      warn_about_role(framework, reduced ? *reduced : job, role, spec, settings, out);
   if (framework.warn) framework.warn(job, out);
   return out;
 }

@@ -21,12 +21,13 @@ namespace {
 using kube::FieldErrors;
 using kube::Json;
 
-tl::expected<Rendered, FieldErrors> render(const Json& object, const Framework& framework) {
+tl::expected<Rendered, FieldErrors> render(const Json& object, const Framework& framework,
+                                           const Settings& settings) {
   const auto job = read_job(object, framework.replica_specs);
   if (!job) return tl::unexpected(job.error());
   Rendered rendered;
   std::set<std::string> seen;  // pods of one role have the same errors
-  for (Json& child : all_children(framework, *job, Settings())) {
+  for (Json& child : all_children(framework, *job, settings)) {
     FieldErrors errors;
     if (child.get_string("kind") == "Pod") kube::check_pod_template(child, "", errors);
     if (errors.empty())
@@ -127,11 +128,11 @@ std::optional<PodPlace> read_place(const kube::ObjectMeta& pod) {
 void add_job_hooks(KindRegistration& registration, const Framework& framework) {
   RenderHook hook;
   hook.resource = framework.resource;
-  hook.validate = [&framework](const AdmissionRequest& request, const RenderInputs&) {
-    return validate_v1job(request, framework);
+  hook.validate = [&framework](const AdmissionRequest& request, const RenderInputs& inputs) {
+    return validate_v1job(request, framework, inputs.configuration.trainingOperator.settings);
   };
-  hook.render = [&framework](const Json& object, const RenderInputs&) {
-    return render(object, framework);
+  hook.render = [&framework](const Json& object, const RenderInputs& inputs) {
+    return render(object, framework, inputs.configuration.trainingOperator.settings);
   };
   registration.render = {std::move(hook)};
   const ReadState read = [&framework](const Json& object, std::string_view program) {

@@ -35,7 +35,7 @@ const kube::Json* find_uri(const InitializerSource& source) {
 }
 
 void apply(const InitializerSource& desired, ContainerEdit& container) {
-  // Of a job that says both, which earlier versions accepted, env wins.
+  // Earlier versions accepted a job that says both, and env wins there.
   std::vector<kube::Json> variables;
   if (desired.storageUri)
     variables.push_back(

@@ -1,4 +1,4 @@
-// What a launcher's command line says about the variables of its ranks. Pure.
+// Finds mpirun in a launcher's command line, and its options about variables of the ranks. Pure.
 #pragma once
 
 #include <set>
@@ -18,8 +18,8 @@ struct CommandLine {
   std::set<std::string, std::less<>> exported;  // the names after -x
 };
 
-// Reads command and args of a container, in this order; the script of sh or bash is read word by
-// word.
+// Reads command and args of a container, in this order: mpirun at their beginning, behind a program
+// such as env or timeout, or in the text of `bash -c`. Only the options before the program count.
 CommandLine read_command_line(const std::vector<std::string_view>& words);
 
 }  // namespace trainer::pipeline::mpi

@@ -29,7 +29,7 @@ using mpi::CommandLine;
 // of Secrets are added when the container starts.
 constexpr std::size_t kMaxListBytes = 64UL * 1024;
 
-// Of a downward API, these have the same value in all pods of an attempt.
+// These fields of the downward API have the same value in all pods of an attempt.
 bool is_same_everywhere(std::string_view field_path) {
   return field_path == "metadata.namespace" ||
          field_path == fmt::format("metadata.labels['{}']", jobset::kRestartAttemptKey);

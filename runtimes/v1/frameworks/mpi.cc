@@ -214,7 +214,7 @@ void add_launcher_env(const Job& job, Json& container) {
     env.set("NVIDIA_VISIBLE_DEVICES", "");
     env.set("NVIDIA_DRIVER_CAPABILITIES", "");
   }
-  // Of these two, the user's value counts.
+  // The user's value counts for these two.
   if (!kube::find_env(container, "I_MPI_HYDRA_BOOTSTRAP")) env.set("I_MPI_HYDRA_BOOTSTRAP", "rsh");
   if (!kube::find_env(container, "I_MPI_HYDRA_BOOTSTRAP_EXEC"))
     env.set("I_MPI_HYDRA_BOOTSTRAP_EXEC", std::string(kExecScript));

@@ -17,16 +17,16 @@ kube::Json::Array& containers_of(kube::Json& pod);
 void add_to_all_containers(const Environment& env, kube::Json& pod);
 
 const ReplicaSpec* find_spec(const Job& job, std::string_view role);
-// Of a job with defaults; negative numbers count as 0.
+// `job` has its defaults; negative numbers count as 0.
 std::int32_t replicas_of(const Job& job, std::string_view role);
 // The port of the framework's name in the required container of a role.
 std::int64_t port_of(const Framework& framework, const Job& job, std::string_view role);
-// The pod and Service "p-worker-0".
+// The name of a pod and its Service: "p-worker-0".
 std::string host(const Job& job, std::string_view role, std::int32_t index = 0);
 
-// For Framework::measure(). How many digits the numbers below `count` have beyond one each.
+// Framework::measure() needs it: how many digits the numbers below `count` have beyond one each.
 std::int64_t further_digits(std::int64_t count);
-// Of a variable whose value has this many bytes, as kube::exec_bytes().
+// The size that kube::exec_bytes() finds for a variable whose value has this many bytes.
 std::int64_t bytes_of_variable(std::string_view name, std::int64_t bytes);
 
 // "PyTorchJob p is failed because 1 Worker replica(s) failed."

@@ -103,7 +103,7 @@ void set_cluster_spec(const Job& job, const PodSlot& slot, const Settings& setti
   env.add_to(*container);
 }
 
-// Of print_json(addresses()) without the brackets.
+// The size is that of print_json(addresses()) without the brackets.
 std::int64_t bytes_of_addresses(const Job& job, std::string_view role, const Settings& settings) {
   const std::int64_t count = replicas_of(job, role);
   if (count == 0) return 0;
@@ -121,7 +121,7 @@ std::vector<GeneratedText> measure(const Job& job, const Settings& settings) {
   std::int64_t lists = 0;
   std::int64_t own = 0;  // what differs between the pods
   for (const auto& [role, spec] : job.spec.replicaSpecs) {
-    // Of a sparse one, workers have the longest: it lists the parameter servers.
+    // In a sparse job, workers have the longest text: it lists the parameter servers.
     if (!is_sparse || (role == kPS && replicas_of(job, kWorker) > 0))
       lists += bytes_of_addresses(job, role, settings);
     const PodSlot last{role, std::max(replicas_of(job, role) - 1, 0)};

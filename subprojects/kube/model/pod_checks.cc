@@ -169,7 +169,7 @@ void check_mounts(const Json& container, const std::string& path, const Names& v
                                            "not found: no volume of the pod has this name"));
                 if (target.empty()) errors.push_back(required(join_field(at, "mountPath"), ""));
                 if (!target.empty() && !paths.insert(target).second)
-                  errors.push_back(invalid(join_field(at, "mountPath"), target, "must be unique"));
+                  errors.push_back(duplicate(join_field(at, "mountPath"), target));
                 check_sub_path(mount, at, errors);
               });
 }

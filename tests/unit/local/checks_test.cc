@@ -64,7 +64,7 @@ TEST_CASE("pods that cannot be right") {
        "spec.volumes[0]: Forbidden: may not specify more than 1 volume type"},
       {"volumes: [{name: v}], containers: [{name: a, image: x, volumeMounts: [{name: v, mountPath: "
        "/v}, {name: v, mountPath: /v}]}]",
-       "spec.containers[0].volumeMounts[1].mountPath: Invalid value: \"/v\": must be unique"},
+       "spec.containers[0].volumeMounts[1].mountPath: Duplicate value: \"/v\""},
       {"containers: [{name: a, image: x, ports: [{containerPort: 70000}]}]",
        "spec.containers[0].ports[0].containerPort: Invalid value: 70000"},
       {"containers: [{name: a, image: x, env: [{value: v}]}]",
