@@ -73,10 +73,10 @@ TRUST = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "trust"},
          "data": {"trust.conf": "StrictHostKeyChecking accept-new\n"}}
 
 
-def mpi_runtime(name, launcher_is_node, implementation="OpenMPI", labelled="launcher", tools=None, **launcher_pod):
+def mpi_runtime(name, launcher_is_node, implementation="OpenMPI", labelled="launcher", tools=None, env=(), **launcher_pod):
     mounts, volumes = ([{"name": "tools", "mountPath": tools}], [{"name": "tools", "hostPath": {"path": tools}}]) if tools else ([], [])
     sshd = container(command=["bash", "-c", SSHD], readinessProbe={"tcpSocket": {"port": 22}, "periodSeconds": 1}, volumeMounts=mounts)
-    launcher = container(volumeMounts=[{"name": "trust", "mountPath": "/etc/ssh/ssh_config.d"}, *mounts])
+    launcher = container(env=[*env], volumeMounts=[{"name": "trust", "mountPath": "/etc/ssh/ssh_config.d"}, *mounts])
     policy = {"numNodes": 1, "mpi": {"mpiImplementation": implementation, "sshAuthMountPath": "/root/.ssh",
                                      "runLauncherAsNode": launcher_is_node}}
     return runtime(name, policy,
@@ -163,10 +163,13 @@ def test_mpi_variables_beside_options_of_mpirun(cluster):
 
 
 def test_hydra_passes_variables(cluster):
-    for name, package in (("MPICH", "mpich==5.0.2"), ("Intel", "impi-rt==2021.18.1")):
+    """Intel's mpiexec tells the other nodes the host name of its pod, which they cannot resolve, or the address of a network interface."""
+    for name, package, is_node, hosts, env in (
+            ("MPICH", "mpich==5.0.2", True, ["launcher-0-0", "node-0-0"], []),
+            ("Intel", "impi-rt==2021.18.1", False, ["node-0-0", "node-0-1"], [{"name": "I_MPI_HYDRA_IFACE", "value": "eth0"}])):
         tools = pathlib.Path(run(str(ROOT / "tools/python-tool"), package, "python").stdout.strip()).parents[1]
-        cluster.apply(TRUST, TOKEN, mpi_runtime(name.lower(), True, name, tools=str(tools)))
-        variables_reach_the_ranks(cluster, name.lower(), [f"{tools}/bin/mpiexec"], ["launcher-0-0", "node-0-0"])
+        cluster.apply(TRUST, TOKEN, mpi_runtime(name.lower(), is_node, name, tools=str(tools), env=env))
+        variables_reach_the_ranks(cluster, name.lower(), [f"{tools}/bin/mpiexec"], hosts)
 
 
 def test_mpi_with_slow_dns(cluster):
