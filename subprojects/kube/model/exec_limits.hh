@@ -1,9 +1,14 @@
-// What the kernel of a node takes when it starts a process. A value above these limits passes the
+// The kernel of a node has limits for what it starts a process with. A value above these limits passes the
 // API server, and then no container that has it can start, however often it is tried.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <string>
 #include <string_view>
+#include <vector>
+
+#include "kube/model/json.hh"
 
 namespace kube {
 
@@ -21,5 +26,29 @@ constexpr std::size_t exec_bytes(std::string_view word) {
 constexpr std::size_t exec_bytes(std::string_view name, std::string_view value) {
   return name.size() + 1 + value.size() + 1;
 }
+
+// A string of a pod with which no process can be started.
+struct LongExecString {
+  std::string_view list;  // "containers" or "initContainers"
+  std::size_t container;  // its index there
+  std::string_view name;  // of the container
+  std::string_view hook;  // "", or whose command it is: "livenessProbe", "lifecycle.preStop"
+  std::string_view list_of_strings;  // "command", "args" or "env"
+  std::size_t index;                 // in that list
+  std::string_view variable;         // its name; "" for a word
+  // How long it will be at least, once $(NAME) is replaced by the values that the pod itself says.
+  std::int64_t bytes;
+  bool is_expanded;  // as it is written, it is not too long
+
+  // "livenessProbe.exec.command[2]", "env[1].value": below the container.
+  std::string path() const;
+  // "variable A of container node has 140000 bytes, and Linux ...", with the way out. `whose` comes
+  // before the verb: ", which comes from the runtime,", or "".
+  std::string text(std::string_view container_title, std::string_view whose) const;
+};
+
+// The words of all commands and arguments, those of probes and of lifecycle hooks included, and all
+// variables; the first `most` of them. The texts are those of the pod's spec. Nothing is built.
+std::vector<LongExecString> find_long_exec_strings(const Json& pod_spec, std::size_t most);
 
 }  // namespace kube

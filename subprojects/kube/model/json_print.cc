@@ -9,6 +9,7 @@
 #include "kube/model/json_bytes.hh"
 #include "kube/model/json_text.hh"
 #include "kube/model/numbers.hh"
+#include "kube/model/visible_text.hh"
 
 namespace kube {
 namespace {
@@ -111,6 +112,25 @@ class Writer {
   std::string out_;
 };
 
+// JSON has escapes of 16 bits only. Outside of strings there is nothing hidden.
+std::string with_hidden_escaped(std::string json) {
+  if (visible_text(json) == json) return json;
+  std::string out;
+  for (std::string_view rest = json; !rest.empty();) {
+    const Character next = first_character(rest);
+    const auto code = static_cast<std::uint32_t>(next.code);
+    if (!next.is_hidden)
+      out += rest.substr(0, next.bytes);
+    else if (code < 0x10000)
+      fmt::format_to(std::back_inserter(out), "\\u{:04x}", code);
+    else
+      fmt::format_to(std::back_inserter(out), "\\u{:04x}\\u{:04x}",
+                     0xd800 + ((code - 0x10000) >> 10U), 0xdc00 + ((code - 0x10000) & 0x3ffU));
+    rest.remove_prefix(next.bytes);
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string print_json(const Json& value) {
@@ -118,7 +138,7 @@ std::string print_json(const Json& value) {
 }
 
 std::string print_json_pretty(const Json& value) {
-  return Writer(2).print(value);
+  return with_hidden_escaped(Writer(2).print(value));
 }
 
 }  // namespace kube

@@ -33,7 +33,7 @@ Result<Json> parse_json(std::string_view text, const JsonLimits& limits = {},
 
 // Compact text; members come sorted. `print_json(*parse_json(t))` is a canonical form of t.
 std::string print_json(const Json& value);
-// The same over several lines, for people.
+// The same over several lines, for people: what is hidden (visible_text.hh) is escaped.
 std::string print_json_pretty(const Json& value);
 
 // The length of the well-formed UTF-8 sequence at the front of `text` (not empty), 0 for a

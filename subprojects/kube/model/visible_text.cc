@@ -13,18 +13,22 @@
 namespace kube {
 namespace {
 
-constexpr std::array<std::pair<char32_t, char32_t>, 14> kHidden{{
+constexpr std::array<std::pair<char32_t, char32_t>, 18> kHidden{{
     {0x00, 0x08},
     {0x0b, 0x1f},
     {0x7f, 0x9f},
     {0xad, 0xad},        // soft hyphen
     {0x61c, 0x61c},      // Arabic letter mark
+    {0x115f, 0x1160},    // Hangul fillers
+    {0x17b4, 0x17b5},    // Khmer vowels that nothing shows
     {0x180e, 0x180e},    // Mongolian vowel separator
     {0x200b, 0x200b},    // zero width space
     {0x200e, 0x200f},    // left-to-right and right-to-left mark
     {0x2028, 0x202e},    // separators of lines and paragraphs; embeddings and overrides
     {0x2060, 0x206f},    // word joiner, invisible operators, isolates, deprecated formats
+    {0x3164, 0x3164},    // Hangul filler
     {0xfeff, 0xfeff},    // zero width no-break space
+    {0xffa0, 0xffa0},    // half-width Hangul filler
     {0xfff9, 0xfffb},    // interlinear annotations
     {0x1d173, 0x1d17a},  // of musical notation
     {0xe0000, 0xe007f},  // tags

@@ -36,5 +36,8 @@ std::size_t count_flow_marks(std::string_view text);
 // Block style, members sorted, strings quoted where a YAML 1.1 reader would take them for something
 // else.
 std::string print_yaml(const Json& value);
+// The same for people: what is hidden (visible_text.hh) is in double quotes and escaped, and reads
+// as the same value.
+std::string print_visible_yaml(const Json& value);
 
 }  // namespace kube

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "kube/model/json_text.hh"
+#include "kube/model/visible_text.hh"
 #include "kube/model/yaml.hh"
 #include "kube/model/yaml_scalar.hh"
 
@@ -54,6 +55,10 @@ std::string quote(std::string_view text) {
   return quoted;
 }
 
+bool has_hidden_characters(std::string_view text) {
+  return !is_plain_line(text) && visible_text(std::string(text)) != text;
+}
+
 std::string print_text(std::string_view text) {
   return is_plain_safe(text) && !has_special_characters(text) ? std::string(text) : quote(text);
 }
@@ -70,8 +75,8 @@ bool fits_literal(std::string_view text) {
   return std::none_of(text.begin(), text.end(), is_unprintable) && !has_special_characters(text);
 }
 
+// `value` is no text.
 std::string print_scalar(const Json& value) {
-  if (value.is_string()) return print_text(value.as_string());
   if (!value.is_double()) return print_json(value);
   const double number = value.as_double();
   const auto as_read = as_json_number(value);
@@ -82,6 +87,8 @@ std::string print_scalar(const Json& value) {
 
 class Printer {
  public:
+  explicit Printer(bool is_visible) : is_visible_(is_visible) {}
+
   // Writes a value after what introduces it ("key:", "-" or nothing). `indent` is that of the lines
   // that follow; in a sequence the value begins on the introducer's line ("- a: 1").
   void write(const Json& value, std::size_t indent, bool in_sequence) {
@@ -89,10 +96,11 @@ class Printer {
       write_mapping(value.as_object(), indent, in_sequence);
     } else if (value.is_array() && !value.empty()) {
       write_sequence(value.as_array(), indent, in_sequence);
-    } else if (value.is_string() && fits_literal(value.as_string())) {
+    } else if (value.is_string() && fits_literal(value.as_string()) &&
+               !is_escaped(value.as_string())) {
       write_literal(value.as_string(), indent);
     } else {
-      out_ += print_scalar(value);
+      out_ += value.is_string() ? text(value.as_string()) : print_scalar(value);
       out_ += '\n';
     }
   }
@@ -102,11 +110,16 @@ class Printer {
   // Longer names need the form "? name\n: value".
   static constexpr std::size_t kLongestSimpleName = 1000;
 
+  bool is_escaped(std::string_view of) const { return is_visible_ && has_hidden_characters(of); }
+  std::string text(std::string_view of) const {
+    return is_escaped(of) ? visible_text(quote(of)) : print_text(of);
+  }
+
   void write_mapping(const Json::Object& members, std::size_t indent, bool on_line) {
     for (const auto& [name, value] : members) {
       if (!on_line) out_.append(indent, ' ');
       on_line = false;
-      const std::string key = print_text(name);
+      const std::string key = text(name);
       if (key.size() > kLongestSimpleName) {
         out_ += "? " + key + "\n";
         out_.append(indent, ' ');
@@ -148,15 +161,24 @@ class Printer {
     }
   }
 
+  const bool is_visible_;
   std::string out_;
 };
+
+std::string print(const Json& value, bool is_visible) {
+  Printer printer(is_visible);
+  printer.write(value, 0, false);
+  return printer.take();
+}
 
 }  // namespace
 
 std::string print_yaml(const Json& value) {
-  Printer printer;
-  printer.write(value, 0, false);
-  return printer.take();
+  return print(value, false);
+}
+
+std::string print_visible_yaml(const Json& value) {
+  return print(value, true);
 }
 
 }  // namespace kube
