@@ -21,7 +21,7 @@ namespace {
 using kube::Json;
 
 constexpr int kJobSetStage = 2;  // after the dependent objects
-// For causes that no watch reports when they go away.
+// No watch reports when such a cause goes away.
 constexpr std::chrono::seconds kSlowRetry{30};
 
 void retry_slowly(TrainJobPlan& plan) {
@@ -134,8 +134,8 @@ class ChildrenPlanner {
     }
   }
 
-  // Of a JobSet that another controller has built. It does not show whether an MPI launcher is a
-  // node, but the runtime does.
+  // Another controller has built the JobSet. It does not show whether an MPI launcher is a node,
+  // but the runtime does.
   void count_unreported_nodes(const SnapshotState& snapshot) {
     const TrainJob& stored = observed_.job;
     if (stored.status.nodes || observed_.total_nodes > 0) return;
@@ -151,7 +151,7 @@ class ChildrenPlanner {
   void note_snapshot(const SnapshotState& snapshot) {
     if (snapshot.create) {
       plan_.actions.push_back(*snapshot.create);
-      // Of a snapshot that was deleted before the job had begun, and is another now.
+      // The snapshot was deleted before the job had begun, and is another one now.
       const std::string& recorded = observed_.job.status.runtimeSnapshotHash;
       state_.is_other_snapshot = !recorded.empty() && recorded != snapshot.content->hash;
     } else {
@@ -237,7 +237,7 @@ class ChildrenPlanner {
     return std::nullopt;
   }
 
-  // Of a JobSet that does not exist yet.
+  // A JobSet that exists keeps what it has, so only a new one is checked.
   kube::FieldErrors new_jobset_errors(const Built& built, const Runtime& runtime) const {
     if (observed_.jobset) return {};
     kube::FieldErrors errors = pipeline::check_exec_sizes(built, observed_.job, runtime, options_);

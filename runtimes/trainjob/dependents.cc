@@ -95,7 +95,7 @@ class DependentPlanner {
     action.resource = dependent_.resource;
     action.key = key_;
     action.owner_uid = observed_.job.metadata.uid;
-    // What pods do without comes last where the API server has refused something.
+    // Objects that pods do without come last where the API server has refused something.
     action.stage =
         dependent_.is_needed || observed_.build_error.empty() ? kDependentStage : kLastStage;
     action.body = with_owner(dependent_.object, observed_.job);

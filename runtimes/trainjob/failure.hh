@@ -18,7 +18,7 @@ std::optional<FirstFailure> first_failure(const std::optional<FirstFailure>& rec
                                           const JobSet& jobset,
                                           const std::vector<const PodView*>& pods);
 
-// Of one pod that has a failure.
+// `pod` has a failure.
 FirstFailure record_failure(const PodView& pod);
 
 // "pod j-node-0-3-x7k2p (node 3) on gpu-17: container node ended with exit code 137 (OOMKilled)",

@@ -13,7 +13,7 @@ namespace {
 
 using kube::Json;
 
-// Of all kinds; counters and what is known of nodes are history.
+// These members are kept, of objects of all kinds. Counters and facts about nodes are history.
 constexpr std::string_view kKept[] = {"phase",
                                       "reason",
                                       "message",

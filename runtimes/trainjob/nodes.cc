@@ -33,7 +33,7 @@ std::int32_t to_count(std::int64_t value) {
 struct TrackedJob {
   std::string_view name;
   enum class Role { kTrains, kInitializes, kOther } role = Role::kOther;
-  // What jobs that train, or that others of these wait for, need of it.
+  // Jobs that train, or that others of these wait for, need this of it.
   enum class Awaited { kNothing, kReady, kComplete } awaited = Awaited::kNothing;
   std::int64_t first = 0;
   std::int64_t width = 1;   // pods a Job
@@ -45,7 +45,7 @@ struct TrackedJobs {
   std::int64_t total = 0;
   std::optional<kube::NameIndex> by_name;
 
-  // Of few jobs, as nearly always, without the index.
+  // A job has few replicated jobs nearly always, and then needs no index.
   const TrackedJob* find(std::string_view name) const {
     if (by_name) {
       const auto at = by_name->find(name);
@@ -66,7 +66,7 @@ struct TrackedJobs {
                                                               : TrackedJob::Awaited::kReady);
   }
 
-  // Of `jobs`, those this was made of. A job depends only on jobs before it in the list.
+  // `jobs` are those that this was made of. A job depends only on jobs before it in the list.
   void await_steps(const std::vector<ReplicatedJob>& jobs) {
     for (std::size_t i = jobs.size(); i-- > 0;) {
       const bool is_waiting = all[i].role == TrackedJob::Role::kTrains ||

@@ -206,7 +206,8 @@ PhaseVerdict compute_phase(const TrainJobObserved& observed, const TrainJobStatu
     if (const auto* refusal = find_refusal(*observed.jobset))
       result = verdict(result.phase, refusal->reason, refusal->message);
   }
-  // What cannot be written outweighs what is waited for; the phase stays what the pods make it.
+  // A refused write is a stronger reason than one that the job waits for. The phase follows from
+  // the pods alone.
   return blocked ? verdict(result.phase, blocked->reason, blocked->message) : result;
 }
 

@@ -64,7 +64,7 @@ class TrainJobPlanner {
     return jobset && is_owned_by(jobset->metadata, observed.job) ? jobset : nullptr;
   }
 
-  // Of a JobSet that is gone only its end matters; one that was deleted before its end is made
+  // Only the end of a JobSet that is gone matters. One that was deleted before its end is made
   // again.
   static const JobSet* last_words(const TrainJobObserved& observed) {
     const JobSet* gone = observed.deleted_jobset;
@@ -103,8 +103,8 @@ class TrainJobPlanner {
     after_.ttlSecondsAfterFinished = defaults.ttlSecondsAfterFinished;
   }
 
-  // Of a job that ends before its controller got to write them: its snapshot is still there, or
-  // else the runtime.
+  // A job may end before its controller has written them. Its snapshot is still there then, or else
+  // the runtime.
   void request_run_policy() {
     const bool ends_now = is_finished(after_) && !is_finished(before_);
     if (!ends_now || !before_.runtimeSnapshotHash.empty()) return;
@@ -142,11 +142,12 @@ class TrainJobPlanner {
     return needs;
   }
 
-  // What the API server said to the last attempt; it is history once nothing is left to write.
+  // This is the API server's answer to the last attempt. It is history once nothing is left to
+  // write.
   void note_build_error() {
     if (observed_.build_error.empty() || plan_.actions.empty() || children_.blocked) return;
     std::string message = observed_.build_error;
-    // As of one that an earlier version has built, of a job that still waits.
+    // An earlier version has built the JobSet of a job that still waits, for example.
     if (observed_.jobset && message.find("immutable") != message.npos)
       message += fmt::format("; or delete JobSet \"{}\" to have it made again",
                              observed_.job.metadata.key().to_string());
@@ -193,7 +194,7 @@ class TrainJobPlanner {
     if (plan_.scheduled_since) note_scheduled(*plan_.scheduled_since);
   }
 
-  // Not of nodes that run soon: the event of that says it too, and each is a request.
+  // Nodes that run soon need no such event: that they run is an event, too, and each is a request.
   void note_scheduled(kube::Time& since) {
     if (since == kube::Time()) return;
     const bool is_starting = after_.phase == "Starting";
@@ -255,7 +256,7 @@ class TrainJobPlanner {
     wake_within(plan_, needed.again_after);
   }
 
-  // What a finished job leaves to do. All of it is repeated until it is done, also when something
+  // A finished job leaves this to do. All of it is repeated until it is done, also when something
   // fails in between.
   void clean_up() {
     if (!is_finished(after_)) return;

@@ -15,10 +15,11 @@ namespace {
 
 using kube::Json;
 
-// What a snapshot may be: reading more would hold up all other jobs, and any client of the
-// namespace may write this ConfigMap.
+// A snapshot has these limits, because reading more would hold up all other jobs, and any client of
+// the namespace may write this ConfigMap.
 constexpr kube::YamlLimits kLimits{.max_bytes = 512U << 10, .max_nodes = 40'000};
-// Of a text that this controller has written: version 0.1.0 wrote what a ConfigMap takes.
+// A text that this controller has written may be longer: version 0.1.0 wrote what a ConfigMap
+// takes.
 constexpr kube::YamlLimits kOwnLimits{.max_bytes = 1U << 20, .max_nodes = kLimits.max_nodes};
 
 constexpr std::string_view kLastApplied = "kubectl.kubernetes.io/last-applied-configuration";
@@ -44,7 +45,7 @@ Json canonical_runtime(const Json& runtime) {
   return canonical;
 }
 
-// As parse_yaml() counts them.
+// The nodes are counted as parse_yaml() counts them.
 std::size_t count_nodes(const Json& value) {
   std::size_t count = 1;
   if (value.is_array()) {

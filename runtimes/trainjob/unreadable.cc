@@ -30,8 +30,7 @@ kube::Plan plan_unreadable(const kube::Json& object, const kube::FieldErrors& er
                            status->get_string("message") == event.message;
   if (is_recorded) return {};
   kube::Plan plan;
-  // Of a text that is no object at all not even the status is known: what is written would be
-  // written again each time.
+  // A text that is no object has no known status, so a status would be written again each time.
   if (!object.is_object()) {
     plan.events.push_back(std::move(event));
     return plan;

@@ -1,4 +1,4 @@
-// What the policies of one reconcile of a V1 job share. Internal to runtimes/v1.
+// The policies of one reconcile of a V1 job share this context. Internal to runtimes/v1.
 #pragma once
 
 #include <optional>
@@ -69,8 +69,8 @@ struct ReconcileContext {
   // Plans an event that is recorded after the actions, where these succeed, whatever happens to the
   // status.
   void note(std::string_view type, std::string_view reason, std::string message);
-  // As note(), but only once as long as the cause of the event remains: later plans of the same
-  // event do nothing (JobPlan::relayed).
+  // Does what note() does, but only once as long as the cause of the event remains: later plans of
+  // the same event do nothing (JobPlan::relayed).
   void relay(std::string_view type, std::string_view reason, const std::string& message);
 
   // Another owner's object has the name of one that the job needs. Answers false: the job waits.

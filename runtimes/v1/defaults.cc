@@ -1,4 +1,4 @@
-// What the controller assumes where a spec says nothing (pkg/apis/kubeflow.org/v1/*_defaults.go).
+// Fills in what a spec does not say (pkg/apis/kubeflow.org/v1/*_defaults.go).
 // The stored object stays as its user wrote it.
 #include <algorithm>
 #include <set>

@@ -18,8 +18,8 @@ bool is_volcano(const Settings& settings) {
   return to_lower(settings.gang_scheduler) == "volcano";
 }
 
-// What the first `members` pods request, in the order of the roles. The limits of a container count
-// only if it has no requests; init containers do not count.
+// Adds up the requests of the first `members` pods, in the order of the roles. The limits of a
+// container count only if it has no requests; init containers do not count.
 kube::ResourceList resources_of(const ReconcileContext& context, std::int64_t members) {
   kube::ResourceList total;
   for (const RoleState& role : context.roles) {
@@ -95,7 +95,7 @@ bool sync_pod_group(ReconcileContext& context) {
     if (!context.job.metadata.annotations.empty())
       metadata.set("annotations", kube::to_json(context.job.metadata.annotations));
     Json group = Json::object({{"metadata", std::move(metadata)}, {"spec", spec_of(context)}});
-    // As upstream's typed client writes it.
+    // Upstream's typed client writes it so.
     if (is_volcano(context.observed.settings)) group.set("status", Json::object());
     context.create(*groups, context.name(), std::move(group), kBeforePods, "FailedCreatePodGroup");
   } else if (const kube::ObjectMeta meta = kube::ObjectMeta::of(*stored);

@@ -37,11 +37,11 @@ void finish(ReconcileContext& context) {
         kube::saturating_add(counters.succeeded, std::exchange(counters.active, 0));
 }
 
-// What one reconcile creates at most. It is bounded by what is made, since a template may have
+// One reconcile creates no more than this. The bound is on what is made, since a template may have
 // megabytes, and a pod object may contain the names of all others.
 constexpr Batch kBatch{.objects = 1'000, .weight = 100'000, .generated = std::int64_t{16} << 20};
 
-// From the pods to counters and conditions.
+// Counters and conditions follow from the pods.
 void update_status(ReconcileContext& context) {
   count_pods(context);
   restart_failed_pods(context);

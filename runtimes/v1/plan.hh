@@ -1,4 +1,4 @@
-// What should happen to one V1 job now. Pure; one file for each policy.
+// Plans what should happen to one V1 job now. Pure; each policy has a file.
 #pragma once
 
 #include <cstdint>
@@ -45,7 +45,8 @@ struct Observed {
   const Job& job;                     // as stored (but see with_extensions()), without defaults
   std::vector<const PodView*> pods;   // with this job's uid as controller owner
   std::vector<ServiceView> services;  // the same
-  // As stored, of any owner; null: known to be absent; no entry: not known.
+  // The objects are those that are stored, of any owner. null: known to be absent; no entry: not
+  // known.
   Dependents dependents;
   // JobPlan::relayed of the last plan of this process. nullopt: this process sees the job for the
   // first time. If that job has a status, an earlier process has made the events of its troubles.
@@ -56,8 +57,8 @@ struct Observed {
 };
 
 struct JobPlan : kube::Plan {
-  // What must be known before the plan can be complete. The plan holds nothing else then: read
-  // (from a cache or live), and plan again.
+  // These must be known before the plan can be complete. The plan holds nothing else then: read
+  // them (from a cache or live), and plan again.
   std::vector<std::pair<kube::Resource, kube::ObjectKey>> needs_dependents;
   // Another owner's object is in the way: the next plan needs dependents as they are then.
   bool is_blocked = false;

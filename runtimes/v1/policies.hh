@@ -46,7 +46,7 @@ void decorate_for_gang(const Settings& settings, std::string_view job_name, std:
                        kube::Json& pod_template);
 
 // replicas.cc
-// Of a job with defaults; negative numbers count as 0.
+// `job` has its defaults; negative numbers count as 0.
 std::int64_t total_replicas(const Job& job);
 std::string pod_name(std::string_view job, const Framework& framework, std::string_view role,
                      std::int32_t index);

@@ -148,7 +148,7 @@ std::string selector_of(const Framework& framework, std::string_view job, std::s
 
 Json make_pod(const Framework& framework, const Job& job, const ReplicaSpec& spec,
               const PodSlot& slot, const Settings& settings) {
-  // Of the template's metadata, labels, annotations and finalizers (PodControl,
+  // A pod gets labels, annotations and finalizers of the template's metadata (PodControl,
   // GetPodFromTemplate); MPIJobs leave out the last (newWorker, newLauncher).
   Json metadata = Json::object();
   for (const char* member : {"labels", "annotations", "finalizers"})

@@ -27,7 +27,7 @@ void resume(ReconcileContext& context) {
   context.set_condition(kSuspended, false, "Resumed", text);
   context.report("Normal", context.reason_of("Resumed"), text);
   context.status.startTime = context.observed.now.whole_seconds();
-  // What the pods of the last run did counts no more, also where the new ones wait for their gang.
+  // The pods of the last run count no more, also where the new ones wait for their gang.
   if (context.status.replicaStatuses)
     for (auto& [role, counters] : *context.status.replicaStatuses)
       counters.active = counters.succeeded = counters.failed = 0;

@@ -1,5 +1,4 @@
-// What a user learns at admission about a job that upstream admits, and that will not do what it
-// says.
+// Warns at admission about jobs that upstream admits, and that will not do what they say.
 #include <fmt/format.h>
 
 #include <algorithm>

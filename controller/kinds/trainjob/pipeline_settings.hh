@@ -1,4 +1,4 @@
-// What the configuration says to the pipeline of TrainJobs.
+// The pipeline of TrainJobs gets these settings from the configuration.
 #pragma once
 
 #include "controller/config/configuration.hh"
@@ -6,7 +6,7 @@
 
 namespace trainer {
 
-// With the plugins of production, and without the status server's address. The controller,
+// The plugins are those of production, and the status server's address is missing. The controller,
 // admission and `render` build with the same settings, so that what one of them says is true for
 // the others.
 PipelineOptions pipeline_settings(const Configuration& configuration);

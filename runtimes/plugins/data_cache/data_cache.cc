@@ -74,8 +74,8 @@ std::optional<std::string> role_of(const Draft& draft, kube::FieldErrors& errors
   return std::nullopt;
 }
 
-// What EKS' webhook injects for a service account with the role, without that account: the AWS
-// libraries exchange the token for the role's credentials (amazon-eks-pod-identity-webhook).
+// Injects what EKS' webhook injects for a service account with the role, without that account: the
+// AWS libraries exchange the token for the role's credentials (amazon-eks-pod-identity-webhook).
 void assume_role(Draft& draft, const Cache& cache, const std::string& role) {
   constexpr std::string_view kVolume = "aws-iam-token";
   constexpr std::string_view kDirectory = "/var/run/secrets/eks.amazonaws.com/serviceaccount";
@@ -247,7 +247,7 @@ void DataCache::warn(const Draft& draft, std::vector<std::string>& warnings) con
         "{}: {} and the amounts beside it size no pod, because container {} of runtime \"{}\" has "
         "no variable {}",
         kDatasetEnv, kClusterSize, cache.container, draft.runtime.metadata.name, kGroupSize));
-  // What the torch plugin says about a Python command, where it is not active.
+  // The torch plugin warns about a Python command only where it is active.
   const bool is_torch =
       !has_framework(draft.ml_policy()) && what_starts(command_line_of(draft)) == Starts::kPython;
   if (is_torch && draft.pod_sets[cache.job].ancestor == kCacheStep)

@@ -33,7 +33,7 @@ struct Sizes {
   kube::Json resources;  // core/v1 ResourceRequirements; null where they are the runtime's
 };
 
-// What the job asks for. Where one of the sizes is refused, all are the runtime's.
+// The sizes that the job asks for. Where one of them is refused, all are the runtime's.
 Sizes sizes_of(const Draft& draft, const Cache& cache, kube::FieldErrors& errors);
 
 // Whether the cache pods of the JobSet that exists have these sizes; true where none exists.

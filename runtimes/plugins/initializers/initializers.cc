@@ -54,7 +54,7 @@ bool mounts(const kube::Json& container, std::string_view volume) {
   });
 }
 
-// What outlives the pod, and reaches other pods: of the volumes that the container mounts.
+// The sources of those volumes of the container that outlive the pod and reach other pods.
 std::vector<kube::Json> shared_sources(const kube::Json& pod_template,
                                        const kube::Json& container) {
   static constexpr std::array<std::string_view, 4> kShared = {"persistentVolumeClaim", "nfs",

@@ -1,4 +1,4 @@
-// What spec.trainer says about the trainer's container (Kubeflow Trainer,
+// Brings spec.trainer to the trainer's container (Kubeflow Trainer,
 // pkg/runtime/framework/plugins/jobset).
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-// Where a training process reports its progress, and with which token (Kubeflow Trainer,
+// Tells training processes where they report progress, and with which token (Kubeflow Trainer,
 // pkg/runtime/framework/plugins/trainjobstatus).
 #include <fmt/format.h>
 
@@ -67,7 +67,7 @@ bool reports(const kube::Json& jobset) {
   return std::any_of(jobs.begin(), jobs.end(), has_volume);
 }
 
-// By which pods trust the status server.
+// Pods trust the status server by this certificate.
 DependentObject make_ca(const TrainJob& job, const PipelineOptions& options) {
   DependentObject ca;
   ca.is_needed = false;

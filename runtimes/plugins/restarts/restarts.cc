@@ -1,4 +1,4 @@
-// What a script needs to go on after a restart: which attempt it is, and where its checkpoints are
+// Tells scripts how to go on after a restart: which attempt it is, and where the checkpoints are
 // (docs/decisions/0052). Upstream has neither.
 #include <fmt/format.h>
 

@@ -41,8 +41,8 @@ enum class Starts {
 };
 Starts what_starts(const CommandLine& line);
 
-// What the options of torchrun say, which win over PET_* variables. Nothing where the command line
-// does not start torchrun itself.
+// Options of torchrun win over PET_* variables. There are none where the command line does not
+// start torchrun itself.
 struct TorchrunOptions {
   bool is_standalone = false;
   std::optional<std::int32_t> nodes;  // --nnodes, where it is one number
@@ -52,8 +52,8 @@ TorchrunOptions torchrun_options_of(const CommandLine& line);
 // The command, without its arguments, by which torchrun starts this Python command.
 std::vector<std::string> command_by_torchrun(const CommandLine& line);
 
-// Of a command that would run one training in each node or process, instead of one in all of them,
-// and of a launcher that was asked for and changes nothing.
+// Warns about a command that would run one training in each node or process, instead of one in all
+// of them, and about a launcher that was asked for and changes nothing.
 void warn_about_command(const Draft& draft, const TorchPolicy& policy,
                         std::vector<std::string>& warnings);
 

@@ -1,4 +1,4 @@
-// What a user learns at admission about a command that does not become one training.
+// Warns at admission about commands that do not become one training.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -50,7 +50,7 @@ bool is_script_with_python(const CommandLine& line) {
   return has_text && has_python;
 }
 
-// What the job will be as a whole, as far as admission can say it.
+// The size of the whole job, as far as admission can say it.
 struct Size {
   std::int32_t nodes = 1;
   std::int64_t devices = 0;    // of a node

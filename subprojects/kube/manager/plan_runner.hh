@@ -27,7 +27,7 @@ struct ObjectRef {
   bool is_end_counted = true;  // false for a part of another object, whose end is counted
 };
 
-// Of one controller. Concurrency: the control loops' thread.
+// One controller has one. Concurrency: the control loops' thread.
 class PlanRunner {
  public:
   PlanRunner(const ControllerRegistration& registration, Executor& executor, StatusWriter& statuses,
@@ -48,8 +48,8 @@ class PlanRunner {
   // The debounce of an object whose children have changed, so that one reconcile sees what changes
   // together. This wait is part of the wait of its counters.
   std::chrono::milliseconds delay_of(Debounce debounce, const std::string& uid);
-  // What the last plan of the object could not write. nullptr where it has written all, where the
-  // API server did not answer, and where its error may pass soon. The next plan reports it;
+  // The write of the object's last plan that was refused. nullptr where it has written all, where
+  // the API server did not answer, and where its error may pass soon. The next plan reports it;
   // once the write has succeeded, another plan follows at once, which no longer does.
   const Refusal* refusal_of(const std::string& uid) const;
   // The object was deleted: drops what is kept of it.
