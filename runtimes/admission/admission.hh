@@ -54,6 +54,9 @@ struct AdmissionLookups {
       snapshot;
   std::function<bool(const std::string& name)> priority_class_exists;
   std::function<std::optional<kube::Json>(const std::string& ns, const std::string& name)> claim;
+  // Whether who reads the answer has read this warning about the runtime already, in the same
+  // output; may be null: no.
+  std::function<bool(const Runtime& runtime, const std::string& warning)> is_warned;
 };
 
 // Sets `time` of new and changed runtimePatches; converts fields of v2.0 and v2.1, each with a

@@ -214,6 +214,9 @@ void TrainJobReview::build_jobset() {
     return;
   }
   answer_.warnings = std::move(built->warnings);
+  for (RuntimeWarning& warning : built->runtime_warnings)
+    if (!lookups_.is_warned || !lookups_.is_warned(*runtime_, warning.in_runtime))
+      answer_.warnings.push_back(std::move(warning.text));
   if (auto jobset = read_jobset(built->jobset)) jobset_ = std::move(*jobset);
 }
 

@@ -6,12 +6,14 @@
 #include "runtimes/jobset/conditions.hh"
 #include "runtimes/jobset/reconcile_context.hh"
 #include "runtimes/lifecycle/reasons.hh"
+#include "runtimes/lifecycle/waits.hh"
 #include "runtimes/views/labels.hh"
 
 namespace trainer::jobset {
 namespace {
 
-// Of failure.cc and in_place_restart.cc. Another controller may have written another one.
+// The reasons that failure.cc and in_place_restart.cc give. Another controller may have written
+// another one.
 constexpr std::string_view kOther = "Other";
 constexpr std::string_view kFailures[] = {"FailedJobs", "ReachedMaxRestarts",
                                           "FailJobSetFailurePolicyAction", kOther};
@@ -59,14 +61,8 @@ std::string_view phase_of(const JobSet& jobset) {
 }
 
 std::string_view waiting_reason(const JobSetStatus& status, std::string_view phase) {
-  const bool is_waiting = phase == "Pending" || phase == "Restarting";
   const auto* const failure = kube::find_condition(status.conditions, kReplicaFailure);
-  if (is_waiting && failure && failure->is_true())
-    if (const auto refusal = known_refusal(failure->reason); !refusal.empty()) return refusal;
-  if (phase == "Pending") return "CreatingPods";
-  if (phase == "Restarting") return "NodesReplaced";
-  if (phase == "Queued") return "WaitingForQuota";
-  return phase == "Suspended" ? phase : std::string_view();
+  return trainer::waiting_reason(phase, failure && failure->is_true() ? failure->reason : "");
 }
 
 std::string_view failure_reason(const JobSetStatus& status) {

@@ -1,12 +1,14 @@
 // Reports by a condition what the API server refuses of a JobSet: a child that this controller
 // writes, or the pods of a Job.
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "kube/model/resources.hh"
 #include "runtimes/jobset/conditions.hh"
 #include "runtimes/jobset/policies.hh"
 #include "runtimes/lifecycle/reasons.hh"
+#include "runtimes/lifecycle/waits.hh"
 
 namespace trainer::jobset {
 namespace {
@@ -21,12 +23,9 @@ const JobView* find_job_without_pods(const ReconcileContext& context) {
 
 kube::Time waits_since(const ReconcileContext& context) {
   const JobSet& jobset = context.jobset;
-  kube::Time since = jobset.metadata.creation_timestamp.value_or(context.observed.now);
-  for (const std::string_view type : {kSuspended, kRestarting})
-    if (const auto* condition = kube::find_condition(jobset.status.conditions, type);
-        condition && condition->last_transition_time)
-      since = std::max(since, *condition->last_transition_time);
-  return since;
+  const std::array conditions{kube::find_condition(jobset.status.conditions, kSuspended),
+                              kube::find_condition(jobset.status.conditions, kRestarting)};
+  return trainer::waits_since(jobset.metadata.creation_timestamp, conditions, context.observed.now);
 }
 
 // Asks for the events of a Job that lacks pods. Its answer is in the next plan.

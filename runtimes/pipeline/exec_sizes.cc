@@ -21,60 +21,28 @@ using kube::Json;
 
 constexpr std::size_t kEnough = 10;  // no one reads more of these errors
 
-// A string that is too long, and where it is in the JobSet.
+// One of them in the JobSet.
 struct Long {
   std::string job;
-  std::string container;
-  std::string path;         // of the journal: "...containers[node].args", "...env[NAME]"
-  std::string_view member;  // "command", "args" or "env"
-  std::size_t index = 0;    // in the list
-  std::string variable;     // its name; "" for a word
-  std::size_t bytes = 0;
+  kube::LongExecString string;
+  std::string path;  // of the journal: "...containers[node].args", "...env[NAME]"
 };
 
-class Search {
- public:
-  std::vector<Long> run(const Json& jobset) {
-    for (const Json& job : jobset.get("spec").get_array("replicatedJobs")) {
-      const Json& pod = job.get_path({"template", "spec", "template", "spec"});
-      for (const std::string_view list : {"containers", "initContainers"})
-        for (const Json& container : pod.get_array(list)) search(job, list, container);
-    }
-    return std::move(found_);
-  }
-
- private:
-  void search(const Json& job, std::string_view list, const Json& container) {
-    for (const std::string_view member : {"command", "args"}) {
-      const Json::Array& words = container.get_array(member);
-      for (std::size_t i = 0; i < words.size(); ++i)
-        if (words[i].is_string() &&
-            kube::exec_bytes(words[i].as_string()) > kube::kMaxExecStringBytes)
-          add(job, list, container,
-              {.member = member, .index = i, .bytes = kube::exec_bytes(words[i].as_string())});
-    }
-    const Json::Array& env = container.get_array("env");
-    for (std::size_t i = 0; i < env.size(); ++i) {
-      const std::string_view name = env[i].get_string("name");
-      const std::size_t bytes = kube::exec_bytes(name, env[i].get_string("value"));
-      if (bytes > kube::kMaxExecStringBytes)
-        add(job, list, container,
-            {.member = "env", .index = i, .variable = std::string(name), .bytes = bytes});
+std::vector<Long> find_long(const Json& jobset) {
+  std::vector<Long> found;
+  for (const Json& job : jobset.get("spec").get_array("replicatedJobs")) {
+    const std::string name(job.get_string("name"));
+    for (const kube::LongExecString& one : kube::find_long_exec_strings(
+             job.get_path({"template", "spec", "template", "spec"}), kEnough - found.size())) {
+      std::string path = fmt::format(
+          "spec.replicatedJobs[{}].template.spec.template.spec.{}[{}].{}{}{}", name, one.list,
+          one.name, one.hook, one.hook.empty() ? "" : ".exec.", one.list_of_strings);
+      if (!one.variable.empty()) path = kube::join_key(path, one.variable);
+      found.push_back({name, one, std::move(path)});
     }
   }
-
-  void add(const Json& job, std::string_view list, const Json& container, Long one) {
-    if (found_.size() == kEnough) return;
-    one.job = job.get_string("name");
-    one.container = container.get_string("name");
-    one.path = fmt::format("spec.replicatedJobs[{}].template.spec.template.spec.{}[{}].{}", one.job,
-                           list, one.container, one.member);
-    if (one.member == "env") one.path = kube::join_key(one.path, one.variable);
-    found_.push_back(std::move(one));
-  }
-
-  std::vector<Long> found_;
-};
+  return found;
+}
 
 std::optional<std::size_t> find_name(const std::vector<Json>& env, std::string_view name) {
   const auto at = std::find_if(env.begin(), env.end(), [name](const Json& variable) {
@@ -86,14 +54,14 @@ std::optional<std::size_t> find_name(const std::vector<Json>& env, std::string_v
 
 std::string path_in_env(std::string path, const std::vector<Json>& env, const Long& one,
                         std::string otherwise) {
-  const auto index = find_name(env, one.variable);
+  const auto index = find_name(env, one.string.variable);
   return index ? kube::join_index(path + ".env", *index) + ".value" : std::move(otherwise);
 }
 
 // The field of the job that a source in the journal names, else that of the runtime.
 std::string field_of(const Long& one, const std::string& source, const TrainJob& job) {
   if (source == "spec.trainer.command" || source == "spec.trainer.args")
-    return kube::join_index(source, one.index);
+    return kube::join_index(source, one.string.index);
   if (source == "spec.trainer.env")
     return path_in_env("spec.trainer", trainer_of(job).env, one, source);
   if (source.starts_with("spec.initializer.") && job.spec.initializer) {
@@ -111,20 +79,12 @@ std::string field_of(const Long& one, const std::string& source, const TrainJob&
   return "spec.runtimeRef";
 }
 
-std::string title_of(const Long& one) {
-  const std::string_view word = one.member == "args" ? "argument" : "word";
-  const std::string what = one.variable.empty()
-                               ? fmt::format("{} {} of the command line", word, one.index + 1)
-                               : fmt::format("variable {}", one.variable);
-  return fmt::format("{} of container {} in job {}", what, one.container, one.job);
-}
-
 }  // namespace
 
 kube::FieldErrors check_exec_sizes(const Built& built, const TrainJob& job, const Runtime& runtime,
                                    const PipelineOptions& options) {
   kube::FieldErrors errors;
-  const std::vector<Long> found = Search().run(built.jobset);
+  const std::vector<Long> found = find_long(built.jobset);
   if (found.empty()) return errors;
   std::vector<Explanation> notes;
   (void)build(job, runtime, options, &notes);
@@ -139,11 +99,8 @@ kube::FieldErrors check_exec_sizes(const Built& built, const TrainJob& job, cons
     kube::FieldError error;
     error.type = kube::FieldError::Type::kTooLong;
     error.path = std::move(field);
-    error.detail = fmt::format(
-        "{}{} has {} bytes, and Linux starts no process with more than {} in one: bring the "
-        "content "
-        "in a file of the image, a ConfigMap or another volume, or shorten it",
-        title_of(one), whose, one.bytes, kube::kMaxExecStringBytes);
+    error.detail =
+        one.string.text(fmt::format("container {} in job {}", one.string.name, one.job), whose);
     errors.push_back(std::move(error));
   }
   return errors;

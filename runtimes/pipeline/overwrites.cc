@@ -100,6 +100,13 @@ std::vector<Overwrite> find_overwrites(const Draft& draft) {
   return found;
 }
 
+std::string text_for_runtime(const Overwrite& gone) {
+  return fmt::format(
+      "spec.template.{}: has no effect, because {} sets another one in its place: use another "
+      "name, or leave it out",
+      gone.path, gone.entry->source);
+}
+
 // The path of what is gone, in the job.
 std::string path_in_job(const TrainJob& job, const Overwrite& gone) {
   if (gone.source.empty()) return "spec.runtimeRef";
@@ -110,27 +117,25 @@ std::string path_in_job(const TrainJob& job, const Overwrite& gone) {
 
 }  // namespace
 
-std::vector<std::string> warn_about_overwrites(const Draft& draft) {
-  std::vector<std::string> warnings;
+void warn_about_overwrites(const Draft& draft, Built& built) {
   for (const Overwrite& gone : find_overwrites(draft)) {
     const std::string whose = gone.source.empty() ? fmt::format(" of {} \"{}\"", draft.runtime.kind,
                                                                 draft.runtime.metadata.name)
                                                   : "";
-    warnings.push_back(fmt::format(
+    std::string text = fmt::format(
         "{}: {}{} has no effect, because {} sets another one in its "
         "place: use another name, or leave it out",
-        path_in_job(draft.job, gone), title_of(draft, *gone.entry), whose, gone.entry->source));
+        path_in_job(draft.job, gone), title_of(draft, *gone.entry), whose, gone.entry->source);
+    if (gone.source.empty())
+      built.runtime_warnings.push_back({std::move(text), text_for_runtime(gone)});
+    else
+      built.warnings.push_back(std::move(text));
   }
-  return warnings;
 }
 
 std::vector<std::string> warn_about_overwrites_of_runtime(const Draft& draft) {
   std::vector<std::string> warnings;
-  for (const Overwrite& gone : find_overwrites(draft))
-    warnings.push_back(
-        fmt::format("spec.template.{}: has no effect, because {} sets another one in "
-                    "its place: use another name, or leave it out",
-                    gone.path, gone.entry->source));
+  for (const Overwrite& gone : find_overwrites(draft)) warnings.push_back(text_for_runtime(gone));
   return warnings;
 }
 

@@ -11,6 +11,7 @@
 #include "runtimes/pipeline/patches.hh"
 #include "runtimes/pipeline/plugin.hh"
 #include "runtimes/pipeline/pod_sets.hh"
+#include "runtimes/pipeline/trainer_label.hh"
 #include "runtimes/pipeline/warnings.hh"
 
 namespace trainer {
@@ -122,10 +123,14 @@ tl::expected<Built, kube::FieldErrors> build(const TrainJob& job, const Runtime&
 
   Built built;
   built.warnings = warnings_of(draft);
+  for (LabelWarning& warning :
+       warn_about_trainer_label(draft.spec.replicatedJobs, draft.ml_policy(), *options.plugins))
+    built.runtime_warnings.push_back({fmt::format("spec.runtimeRef: in {} \"{}\", {}", runtime.kind,
+                                                  runtime.metadata.name, warning.text),
+                                      text_for_runtime(warning)});
   if (kube::FieldErrors errors = run_phases(draft); !errors.empty())
     return tl::unexpected(std::move(errors));
-  for (std::string& warning : warn_about_overwrites(draft))
-    built.warnings.push_back(std::move(warning));
+  warn_about_overwrites(draft, built);
 
   merge_failure_policy(draft);
   draft.spec.suspend = job.spec.suspend;

@@ -68,12 +68,19 @@ struct DependentObject {
   bool is_needed = true;  // false: pods start and train without it, so that nothing waits for it
 };
 
+// A warning about what the runtime of a job says, for who reads only those of the job.
+struct RuntimeWarning {
+  std::string text;
+  std::string in_runtime;  // the sentence by which warn_runtime() says the same
+};
+
 struct Built {
   kube::Json jobset;  // {apiVersion, kind, metadata{name, namespace, labels, annotations}, spec},
                       // without ownerReferences
   std::vector<DependentObject> dependents;  // PodGroup, ConfigMaps, Secrets
   std::vector<PodSet> pod_sets;
-  std::vector<std::string> warnings;  // for admission and render
+  std::vector<std::string> warnings;             // for admission and render
+  std::vector<RuntimeWarning> runtime_warnings;  // likewise
   // What admission refuses, and pods do without: a job that an earlier version took goes on.
   kube::FieldErrors ignored;
 };

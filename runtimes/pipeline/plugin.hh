@@ -16,7 +16,7 @@ namespace trainer::pipeline {
 class Plugin {
  public:
   virtual ~Plugin() = default;
-  // As it appears in explanations: "plugin torch".
+  // The name in explanations: "plugin torch".
   virtual std::string_view source() const = 0;
   // Whether the job, its runtime or the options ask for it. Read once, of a prepared draft.
   virtual bool is_active(const Draft&) const = 0;
@@ -25,6 +25,10 @@ class Plugin {
   // framework, whose numNodes has been counted then; nullptr: it gives none. Called also where
   // is_active() is false; the result outlives the draft.
   virtual const MlPolicy* implied_ml_policy(const Draft&) const { return nullptr; }
+
+  // The variables by which the nodes of a job of such a runtime find each other, for messages:
+  // "PET_*"; "" where this plugin gives none.
+  virtual std::string_view variables_of_nodes(const MlPolicy&) const { return {}; }
 
   // Phases of build(), each run for all plugins before the next begins.
   virtual void enforce_ml_policy(Draft&) const {}  // counts, env, ports, volumes of the framework

@@ -185,6 +185,13 @@ void apply_num_nodes(Draft& draft, std::string_view source) {
   if (nodes && index) draft.set_count(*index, *nodes, source);
 }
 
+std::int32_t expected_pods(const Draft& draft, std::size_t index) {
+  const auto& nodes = trainer_of(draft.job).numNodes;
+  const PodSet& set = draft.pod_sets[index];
+  const bool is_counted = set.ancestor == kTrainerStep || set.name == kNode;
+  return is_counted && nodes ? *nodes : set.count;
+}
+
 void finalize_pod_sets(Draft& draft) {
   for (std::size_t i = 0; i < draft.pod_sets.size(); ++i) {
     PodSet& set = draft.pod_sets[i];

@@ -38,6 +38,9 @@ void merge_resources(Draft& draft);
 // alike.
 void apply_num_nodes(Draft& draft, std::string_view source);
 
+// How many pods a job will have, as far as can be said before the plugins have counted.
+std::int32_t expected_pods(const Draft& draft, std::size_t index);
+
 // Once all plugins have counted: parallelism and completions of every job, names and requests of
 // its pods.
 void finalize_pod_sets(Draft& draft);

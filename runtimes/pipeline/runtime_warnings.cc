@@ -8,6 +8,7 @@
 #include "runtimes/pipeline/failure_policy.hh"
 #include "runtimes/pipeline/pipeline.hh"
 #include "runtimes/pipeline/plugin.hh"
+#include "runtimes/pipeline/trainer_label.hh"
 #include "runtimes/pipeline/unused.hh"
 #include "runtimes/pipeline/warnings.hh"
 
@@ -90,6 +91,10 @@ std::vector<std::string> warn_runtime(const Runtime& runtime, const PipelineOpti
     out.push_back(
         "spec.podGroupPolicy: coscheduling and volcano are both set, so each pod belongs to two "
         "gangs; keep one");
+  const auto& policy = runtime.spec.mlPolicy;
+  for (const pipeline::LabelWarning& warning : pipeline::warn_about_trainer_label(
+           replicated_jobs_of(runtime), policy ? &*policy : nullptr, *options.plugins))
+    out.push_back(pipeline::text_for_runtime(warning));
   pipeline::warn_about_unused(runtime, out);
   for (const auto& plugin : *options.plugins) plugin->warn_runtime(runtime, out);
   for (std::string& warning : pipeline::warn_about_plugins(runtime, options))

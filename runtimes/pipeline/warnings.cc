@@ -35,14 +35,6 @@ std::set<std::string, std::less<>> claims_for_one_node(const Draft& draft) {
   return names;
 }
 
-// How many pods the job will have, as far as can be said before the plugins have counted.
-std::int32_t expected_pods(const Draft& draft, std::size_t index) {
-  const auto& nodes = trainer_of(draft.job).numNodes;
-  const PodSet& set = draft.pod_sets[index];
-  const bool is_counted = set.ancestor == kTrainerStep || set.name == kNode;
-  return is_counted && nodes ? *nodes : set.count;
-}
-
 void warn_about_claims(const Draft& draft, std::size_t index,
                        const std::set<std::string, std::less<>>& claims,
                        std::vector<std::string>& out) {

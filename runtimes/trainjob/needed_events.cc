@@ -1,9 +1,11 @@
 #include "runtimes/trainjob/needed_events.hh"
 
 #include <algorithm>
+#include <vector>
 
 #include "kube/model/resources.hh"
 #include "runtimes/lifecycle/reasons.hh"
+#include "runtimes/lifecycle/waits.hh"
 #include "runtimes/trainjob/phase.hh"
 
 namespace trainer {
@@ -11,14 +13,11 @@ namespace {
 
 kube::Time waits_since(const TrainJobObserved& observed, const TrainJobStatus& after,
                        const JobSet* jobset) {
-  kube::Time since =
-      jobset ? jobset->metadata.creation_timestamp.value_or(observed.now) : observed.now;
-  const auto take = [&since](const kube::Condition& condition) {
-    if (condition.last_transition_time) since = std::max(since, *condition.last_transition_time);
-  };
-  for (const kube::Condition& condition : after.conditions) take(condition);
-  if (const auto* restarting = jobset ? restarting_condition(*jobset) : nullptr) take(*restarting);
-  return since;
+  std::vector<const kube::Condition*> conditions;
+  for (const kube::Condition& condition : after.conditions) conditions.push_back(&condition);
+  if (jobset) conditions.push_back(restarting_condition(*jobset));
+  return trainer::waits_since(jobset ? jobset->metadata.creation_timestamp : std::nullopt,
+                              conditions, observed.now);
 }
 
 // A refusal of pods is an event of their Job. Else a pod that waits may have one. Events about a

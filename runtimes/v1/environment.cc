@@ -8,30 +8,13 @@
 #include <utility>
 
 #include "kube/model/check_items.hh"
+#include "kube/model/expansion.hh"
 #include "kube/model/field_error.hh"
 
 namespace trainer::v1 {
 namespace {
 
 using kube::Json;
-
-// The names in $(NAME); "$$" is a dollar sign (Kubernetes, third_party/forked/golang/expansion).
-std::vector<std::string_view> references_of(std::string_view value) {
-  std::vector<std::string_view> names;
-  for (std::size_t at = 0; (at = value.find('$', at)) != std::string_view::npos;) {
-    const std::string_view rest = value.substr(at + 1);
-    const std::size_t end = rest.find(')');
-    if (rest.starts_with('$')) {
-      at += 2;
-    } else if (rest.starts_with('(') && end != std::string_view::npos) {
-      names.push_back(rest.substr(1, end - 1));
-      at += end + 2;
-    } else {
-      ++at;
-    }
-  }
-  return names;
-}
 
 }  // namespace
 
@@ -43,7 +26,7 @@ void Environment::put(Variable variable) {
 }
 
 void Environment::set(std::string_view name, std::string value) {
-  const bool has_references = !references_of(value).empty();
+  const bool has_references = !kube::references_in(value).empty();
   put({std::string(name), Json::object({{"name", name}, {"value", std::move(value)}}),
        has_references});
 }
@@ -66,7 +49,8 @@ std::vector<std::size_t> Environment::places(const Json::Array& own,
     if (replaced[i] < variables_.size()) places[replaced[i]] = i;
   for (std::size_t at = 0; at < variables_.size(); ++at) {
     if (!variables_[at].has_references) continue;
-    for (const std::string_view name : references_of(variables_[at].entry.get_string("value"))) {
+    for (const std::string_view name :
+         kube::references_in(variables_[at].entry.get_string("value"))) {
       const std::size_t other = index_of(name);
       if (other == at) continue;
       if (other < at) {

@@ -1,4 +1,4 @@
-// What the six kinds of V1 jobs differ in, as one value each. A further kind is a file in
+// The six kinds of V1 jobs differ in these values. A further kind is a file in
 // frameworks/ and its lines in frameworks/registry.cc. Pure.
 #pragma once
 
@@ -31,8 +31,6 @@ inline constexpr std::int64_t kMaxContainersTimesPods = 1'000'000;
 // This bounds what the controller adds to one pod: etcd takes objects of 1.5 MiB, and a template
 // needs room.
 inline constexpr std::int64_t kMaxGeneratedBytes = std::int64_t{5} << 18;
-// The processes of a pod: Linux has no more on one machine (PID_MAX_LIMIT).
-inline constexpr std::int64_t kMaxProcesses = std::int64_t{1} << 22;
 
 // The flags and files that the process was started with.
 struct Settings {
@@ -110,6 +108,9 @@ struct Framework {
   // Rules of admission beyond the common ones; may be nullptr. The job has no defaults yet.
   void (*check)(const Job& job, kube::FieldErrors& errors,
                 std::vector<std::string>& warnings) = nullptr;
+  // The same for new jobs only: those that are stored may break these rules, and go on. May be
+  // nullptr.
+  void (*check_new)(const Job& job, kube::FieldErrors& errors) = nullptr;
   // Warnings beyond the common ones; may be nullptr. The job has its defaults.
   void (*warn)(const Job& job, std::vector<std::string>& warnings) = nullptr;
   // Environment, init containers and volumes of a pod. The job has its defaults.
@@ -118,13 +119,13 @@ struct Framework {
   // Measures what is large where counts or texts of the spec are: at least as large as what
   // set_cluster_spec() and sync_dependents() make. May be nullptr. The job has its defaults.
   std::vector<GeneratedText> (*measure)(const Job& job, const Settings& settings) = nullptr;
-  // From the counters to conditions: which roles decide about success and failure.
+  // Conditions follow from the counters: which roles decide about success and failure.
   void (*update_status)(ReconcileContext& context) = nullptr;
   // Objects beside pods and services; may be nullptr. Called for jobs that run or are suspended.
   // False: an object of this name has another owner, and this reconcile creates no pods.
   bool (*sync_dependents)(ReconcileContext& context) = nullptr;
-  // Of the objects that sync_dependents() needs to know, those that the controller reads or
-  // watches: their collections.
+  // The collections of the objects that sync_dependents() needs to know, as far as the controller
+  // reads or watches them.
   std::vector<kube::Resource> dependents = {};
   CrdDifferences crd = {};
 
@@ -138,7 +139,7 @@ std::span<const Framework* const> frameworks();
 // One of them by its kind, in any case ("pytorchjob"); nullptr for others.
 const Framework* find_framework(std::string_view kind);
 
-// What the CRD of a kind says. V1 jobs are installed apart from the other kinds. `framework`
+// Answers the CRD of a kind. V1 jobs are installed apart from the other kinds. `framework`
 // outlives it.
 ApiKind api_kind(const Framework& framework);
 

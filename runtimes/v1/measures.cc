@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "runtimes/lifecycle/reasons.hh"
+#include "runtimes/lifecycle/waits.hh"
 #include "runtimes/v1/policies.hh"
 
 namespace trainer::v1 {
@@ -36,13 +37,10 @@ bool has_run(const JobStatus& status) {
 }
 
 std::string_view waiting_reason(const JobStatus& status, std::string_view phase) {
-  const bool is_waiting = phase == "Pending" || phase == "Restarting";
   for (const JobCondition& condition : status.conditions)
-    if (is_waiting && condition.type == kReplicaFailure && condition.is_true())
-      if (const auto refusal = known_refusal(condition.reason); !refusal.empty()) return refusal;
-  if (phase == "Pending") return "CreatingPods";
-  if (phase == "Restarting") return "NodesReplaced";
-  return phase == "Suspended" ? phase : std::string_view();
+    if (condition.type == kReplicaFailure && condition.is_true())
+      return trainer::waiting_reason(phase, condition.reason);
+  return trainer::waiting_reason(phase, "");
 }
 
 std::string_view failure_reason(const JobStatus& status) {

@@ -19,37 +19,16 @@ using kube::Json;
 constexpr std::size_t kLongestName = 63;  // of a Service, and of a label's value
 constexpr std::string_view kMultiKueue = "kueue.x-k8s.io/multikueue";
 
-constexpr std::string_view kTooLongForExec =
-    "bytes with a NUL: Linux starts no process with more than {} in one {}; put the text into a "
-    "ConfigMap, and mount that";
-
-void check_exec_limits(const Json& container, const std::string& path, FieldErrors& errors) {
-  const auto check = [&errors](std::string at, std::size_t bytes, std::string_view what) {
-    if (bytes > kube::kMaxExecStringBytes && errors.size() < kube::kMaxErrors)
-      errors.push_back(
-          kube::invalid(std::move(at), static_cast<std::int64_t>(bytes),
-                        fmt::format(kTooLongForExec, kube::kMaxExecStringBytes, what)));
-  };
-  for (const char* member : {"command", "args"}) {
-    const Json::Array& words = container.get_array(member);
-    for (std::size_t i = 0; i < words.size(); ++i)
-      if (words[i].is_string())
-        check(kube::join_index(fmt::format("{}.{}", path, member), i),
-              kube::exec_bytes(words[i].as_string()), "argument");
-  }
-  const Json::Array& env = container.get_array("env");
-  for (std::size_t i = 0; i < env.size(); ++i)
-    check(kube::join_index(path + ".env", i) + ".value",
-          kube::exec_bytes(env[i].get_string("name"), env[i].get_string("value")), "variable");
-}
-
-void check_all_exec_limits(const Framework& framework, const std::string& role,
-                           const ReplicaSpec& spec, FieldErrors& errors) {
-  for (const char* member : {"initContainers", "containers"}) {
-    const std::string path = fmt::format("{}.template.spec.{}", role_path(framework, role), member);
-    const Json::Array& containers = spec.template_.get("spec").get_array(member);
-    for (std::size_t i = 0; i < containers.size() && errors.size() < kube::kMaxErrors; ++i)
-      check_exec_limits(containers[i], kube::join_index(path, i), errors);
+void check_exec_sizes(const Framework& framework, const std::string& role, const ReplicaSpec& spec,
+                      FieldErrors& errors) {
+  if (errors.size() >= kube::kMaxErrors) return;
+  for (const kube::LongExecString& one :
+       kube::find_long_exec_strings(spec.template_.get("spec"), kube::kMaxErrors - errors.size())) {
+    const std::string list =
+        fmt::format("{}.template.spec.{}", role_path(framework, role), one.list);
+    errors.push_back({kube::FieldError::Type::kTooLong,
+                      fmt::format("{}.{}", kube::join_index(list, one.container), one.path()),
+                      nullptr, one.text(fmt::format("container {}", one.name), "")});
   }
 }
 
@@ -183,7 +162,7 @@ Verdict validate_stored(const Framework& framework, const Job& job, const Settin
         "spec.runPolicy.queue counts as spec.runPolicy.schedulingPolicy.queue; use that instead");
   for (const auto& [role, spec] : job.spec.replicaSpecs)
     if (verdict.errors.size() < kube::kMaxErrors) check_role(framework, role, spec, verdict.errors);
-  // What is measured follows from the defaults, too.
+  // The measured sizes follow from the defaults, too.
   if (auto error = verdict.errors.empty()
                        ? too_large(framework, with_defaults(framework, job), settings)
                        : too_large(framework, job, settings))
@@ -195,7 +174,8 @@ Verdict validate_stored(const Framework& framework, const Job& job, const Settin
 Verdict validate_create(const Framework& framework, const Job& job, const Settings& settings) {
   Verdict verdict = validate_stored(framework, job, settings);
   for (const auto& [role, spec] : job.spec.replicaSpecs)
-    check_all_exec_limits(framework, role, spec, verdict.errors);
+    check_exec_sizes(framework, role, spec, verdict.errors);
+  if (framework.check_new) framework.check_new(job, verdict.errors);
   return verdict;
 }
 

@@ -18,8 +18,8 @@ struct Verdict {
 
 // `job` as stored or sent, without defaults.
 Verdict validate_create(const Framework& framework, const Job& job, const Settings& settings = {});
-// The rules without the limits of Linux for one argument and one variable: a job that ran before
-// these limits were checked goes on.
+// The rules without those about the length of arguments and variables, and about numbers of
+// processes: a job that ran before these were checked goes on.
 Verdict validate_stored(const Framework& framework, const Job& job, const Settings& settings);
 // runPolicy.managedBy cannot change; the rest is checked as at creation. Errors that `before` has,
 // too, do not count: it was scaled past the webhook, or is older than the rule, and must be able to

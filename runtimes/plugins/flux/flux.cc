@@ -12,8 +12,10 @@
 #include "kube/model/digest.hh"
 #include "kube/model/pod_template.hh"
 #include "kube/model/resources.hh"
+#include "runtimes/lifecycle/processes.hh"
 #include "runtimes/pipeline/accelerators.hh"
 #include "runtimes/pipeline/plugin.hh"
+#include "runtimes/pipeline/process_checks.hh"
 #include "runtimes/plugins/flux/curve.hh"
 #include "runtimes/plugins/flux/scripts.hh"
 
@@ -151,20 +153,35 @@ void add_mounts(const Draft& draft, ContainerEdit& container) {
   container.mount(mount("shared-memory", "/dev/shm", true));
 }
 
+std::int64_t tasks_of(const Draft& draft, const FluxPolicy& policy) {
+  return trainer_of(draft.job).numProcPerNode.value_or(policy.numProcPerNode.value_or(1));
+}
+
+// Also bounds accelerators, whose number is in the script, too.
+void check_instance(const Draft& draft, std::size_t index, const FluxPolicy& policy,
+                    kube::FieldErrors& errors) {
+  check_processes(draft, index, {tasks_of(draft, policy), true}, errors);
+  const Json* container = draft.container(index, kNode);
+  const std::int64_t devices =
+      container == nullptr ? 0 : count_accelerators(*container, draft.options.devices);
+  if (devices > 0) check_processes(draft, index, {devices}, errors);
+}
+
 flux::Instance instance_of(const Draft& draft, std::size_t index, const FluxPolicy& policy) {
   const Json* found = draft.container(index, kNode);
   const Json& container = found == nullptr ? Json::null() : *found;
   const std::string prefix = fmt::format("{}-{}-0-", draft.name(), draft.pod_sets[index].name);
   flux::Instance instance;
-  instance.nodes = draft.pod_sets[index].count;
+  instance.nodes = process_count(draft.pod_sets[index].count);
   instance.hosts = fmt::format("{}[{}]", prefix, flux::index_range(instance.nodes));
   instance.lead = prefix + "0";
   instance.domain = fmt::format("{}.{}.svc.{}", draft.subdomain(), draft.job.metadata.ns,
                                 draft.options.cluster_domain);
   instance.network_device = env_or(container, "FLUX_NETWORK_DEVICE", instance.network_device);
   instance.queue_policy = env_or(container, "FLUX_QUEUE_POLICY", instance.queue_policy);
-  instance.tasks = trainer_of(draft.job).numProcPerNode.value_or(policy.numProcPerNode.value_or(1));
-  instance.accelerators = count_accelerators(container, draft.options.devices);
+  instance.tasks = process_count(tasks_of(draft, policy));
+  const std::int64_t devices = count_accelerators(container, draft.options.devices);
+  if (devices > 0) instance.accelerators = process_count(devices);
   return instance;
 }
 
@@ -229,6 +246,7 @@ void Flux::validate(const Draft& draft, kube::FieldErrors& errors) const {
   const auto index = find_nodes(draft);
   const Json* spec = index ? draft.pod_template(*index).find("spec") : nullptr;
   if (spec == nullptr) return;
+  check_instance(draft, *index, *policy_of(draft), errors);
   for (const Json& container : spec->get_array("initContainers"))
     if (container.get_string("name") == kInstaller)
       errors.push_back(kube::invalid(

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "runtimes/lifecycle/processes.hh"
+
 namespace trainer::pipeline::flux {
 
 namespace {
@@ -157,7 +159,8 @@ std::string init_script(const Instance& instance) {
 
 std::string entrypoint_script(const Instance& instance) {
   std::string resources = "--cores=" + index_range(instance.tasks);
-  std::string flags = fmt::format("-N {} -n {}", instance.nodes, instance.tasks * instance.nodes);
+  std::string flags =
+      fmt::format("-N {} -n {}", instance.nodes, process_count(instance.nodes, instance.tasks));
   if (instance.accelerators > 0) {
     resources += " --gpus=" + index_range(instance.accelerators);
     // -g counts accelerators per task, in whole numbers.

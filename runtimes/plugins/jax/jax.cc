@@ -5,6 +5,7 @@
 #include <array>
 #include <string>
 
+#include "runtimes/lifecycle/processes.hh"
 #include "runtimes/pipeline/plugin.hh"
 #include "runtimes/pipeline/pod_sets.hh"
 #include "runtimes/pipeline/warnings.hh"
@@ -17,6 +18,9 @@ class Jax final : public Plugin {
  public:
   std::string_view source() const override { return "plugin jax"; }
   bool is_active(const Draft& draft) const override;
+  std::string_view variables_of_nodes(const MlPolicy& policy) const override {
+    return policy.jax ? "JAX_*" : "";
+  }
   void enforce_ml_policy(Draft& draft) const override;
   void warn(const Draft& draft, std::vector<std::string>& warnings) const override;
 };
@@ -34,7 +38,7 @@ void Jax::enforce_ml_policy(Draft& draft) const {
   if (!index || draft.is_stored_without(*index, "JAX_NUM_PROCESSES")) return;
   auto container = draft.edit(*index, kNode, source());
   if (!container) return;
-  container->env("JAX_NUM_PROCESSES", std::to_string(draft.pod_sets[*index].count));
+  container->env("JAX_NUM_PROCESSES", std::to_string(process_count(draft.pod_sets[*index].count)));
   container->env_completion_index("JAX_PROCESS_ID");
   container->env("JAX_COORDINATOR_ADDRESS",
                  fmt::format("{}:{}", draft.first_host(*index), kTrainerPort));

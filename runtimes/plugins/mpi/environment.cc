@@ -156,8 +156,7 @@ List make_list(const Draft& draft, const Launcher& launcher) {
 
 const mpi::Implementation* implementation_of(const Draft& draft) {
   const MlPolicy* policy = draft.ml_policy();
-  if (policy == nullptr || !policy->mpi) return nullptr;
-  return mpi::Implementation::find(policy->mpi->mpiImplementation.value_or(""));
+  return policy != nullptr && policy->mpi ? mpi::Implementation::of(*policy->mpi) : nullptr;
 }
 
 CommandLine command_line_of(const Launcher& launcher) {

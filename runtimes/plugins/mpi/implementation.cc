@@ -26,11 +26,12 @@ const std::vector<Implementation>& Implementation::all() {
   return kAll;
 }
 
-const Implementation* Implementation::find(std::string_view name) {
+const Implementation* Implementation::of(const MpiPolicy& policy) {
   const auto& supported = all();
+  const std::string name = policy.mpiImplementation.value_or("");
   if (name.empty()) return &supported.front();
   const auto found = std::find_if(supported.begin(), supported.end(),
-                                  [name](const auto& one) { return one.name_ == name; });
+                                  [&name](const auto& one) { return one.name_ == name; });
   return found == supported.end() ? nullptr : &*found;
 }
 

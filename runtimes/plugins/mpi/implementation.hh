@@ -1,4 +1,4 @@
-// What the MPI implementations expect of a launcher's environment and hostfile.
+// MPI implementations differ in what they expect of a launcher's environment and hostfile.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "api/runtime.hh"
+
 namespace trainer::pipeline::mpi {
 
 inline constexpr std::string_view kHostfileVolume = "mpi-hostfile";
@@ -14,8 +16,9 @@ inline constexpr std::string_view kHostfilePath = "/etc/mpi/hostfile";
 
 class Implementation {
  public:
-  // "OpenMPI" (also unset), "Intel" or "MPICH"; nullptr for anything else.
-  static const Implementation* find(std::string_view name);
+  // That of mpiImplementation: "OpenMPI" (also empty or unset), "Intel" or "MPICH"; nullptr for
+  // anything else.
+  static const Implementation* of(const MpiPolicy& policy);
 
   std::string_view name() const { return name_; }
   // Name and value of each variable that the launcher gets, in order.

@@ -8,9 +8,11 @@
 
 #include "kube/model/resources.hh"
 #include "runtimes/jobset/job_template.hh"
+#include "runtimes/lifecycle/processes.hh"
 #include "runtimes/pipeline/accelerators.hh"
 #include "runtimes/pipeline/plugin.hh"
 #include "runtimes/pipeline/pod_sets.hh"
+#include "runtimes/pipeline/process_checks.hh"
 #include "runtimes/pipeline/reserved_env.hh"
 #include "runtimes/plugins/mpi/implementation.hh"
 #include "runtimes/views/labels.hh"
@@ -35,10 +37,6 @@ const MpiPolicy* policy_of(const Draft& draft) {
   return policy != nullptr && policy->mpi ? &*policy->mpi : nullptr;
 }
 
-const mpi::Implementation* implementation_of(const MpiPolicy& policy) {
-  return mpi::Implementation::find(policy.mpiImplementation.value_or("OpenMPI"));
-}
-
 std::string secret_name(const Draft& draft) {
   return draft.name() + "-mpi-ssh-auth";
 }
@@ -57,13 +55,23 @@ const kube::Json* process_container(const Draft& draft) {
 
 // Processes per node: the TrainJob's number, else the runtime's; a runtime with 1 means one process
 // per accelerator.
-std::int64_t slots_of(const Draft& draft, const MpiPolicy& policy) {
-  if (const auto& own = trainer_of(draft.job).numProcPerNode) return *own;
+NodeProcesses processes_of(const Draft& draft, const MpiPolicy& policy) {
+  if (const auto& own = trainer_of(draft.job).numProcPerNode) return {*own, true};
   const std::int64_t desired = policy.numProcPerNode.value_or(1);
   const kube::Json* container = process_container(draft);
   const std::int64_t devices =
       container == nullptr ? 0 : count_accelerators(*container, draft.options.devices);
-  return desired == 1 && devices > 1 ? devices : desired;
+  if (desired == 1 && devices > 1) return {devices};
+  return {desired, true};
+}
+
+std::int32_t slots_of(const Draft& draft, const MpiPolicy& policy) {
+  return process_count(processes_of(draft, policy).number);
+}
+
+std::optional<std::size_t> find_nodes(const Draft& draft) {
+  const auto node = draft.find_job(kNode);
+  return node ? node : draft.find_job(kLauncher);
 }
 
 // Only root can read root's home, so the keys below it are for root.
@@ -191,7 +199,7 @@ bool Mpi::is_active(const Draft& draft) const {
 
 void Mpi::enforce_ml_policy(Draft& draft) const {
   const MpiPolicy* policy = policy_of(draft);
-  const mpi::Implementation* implementation = implementation_of(*policy);
+  const mpi::Implementation* implementation = mpi::Implementation::of(*policy);
   if (implementation == nullptr) {
     draft.errors.push_back(kube::invalid(
         "spec.runtimeRef", draft.job.spec.runtimeRef.name,
@@ -201,7 +209,7 @@ void Mpi::enforce_ml_policy(Draft& draft) const {
     return;
   }
   set_worker_count(draft);
-  const std::int64_t slots = slots_of(draft, *policy);
+  const std::int32_t slots = slots_of(draft, *policy);
   const std::string keys = policy->sshAuthMountPath.value_or("/root/.ssh");
   for (std::size_t i = 0; i < draft.pod_sets.size(); ++i) {
     const bool is_launcher = draft.pod_sets[i].name == kLauncher;
@@ -220,9 +228,9 @@ void Mpi::enforce_ml_policy(Draft& draft) const {
 
 void Mpi::add_dependents(Draft& draft) const {
   const MpiPolicy* policy = policy_of(draft);
-  const mpi::Implementation* implementation = implementation_of(*policy);
+  const mpi::Implementation* implementation = mpi::Implementation::of(*policy);
   if (implementation == nullptr) return;
-  const std::int64_t slots = slots_of(draft, *policy);
+  const std::int32_t slots = slots_of(draft, *policy);
   std::string hosts;
   for (const PodSet& set : draft.pod_sets)
     if (set.name == kNode || (set.name == kLauncher && draft.is_launcher_a_node()))
@@ -254,8 +262,10 @@ void Mpi::add_dependents(Draft& draft) const {
 }
 
 void Mpi::validate(const Draft& draft, kube::FieldErrors& errors) const {
-  const mpi::Implementation* implementation = implementation_of(*policy_of(draft));
+  const mpi::Implementation* implementation = mpi::Implementation::of(*policy_of(draft));
   if (implementation == nullptr) return;
+  if (const auto index = find_nodes(draft))
+    check_processes(draft, *index, processes_of(draft, *policy_of(draft)), errors);
   const auto& nodes = trainer_of(draft.job).numNodes;
   if (nodes.value_or(1) >= 2 && draft.is_launcher_a_node() &&
       !(draft.find_job(kLauncher) && draft.find_job(kNode)))
@@ -270,7 +280,7 @@ void Mpi::validate(const Draft& draft, kube::FieldErrors& errors) const {
 }
 
 void Mpi::warn(const Draft& draft, std::vector<std::string>& warnings) const {
-  const mpi::Implementation* implementation = implementation_of(*policy_of(draft));
+  const mpi::Implementation* implementation = mpi::Implementation::of(*policy_of(draft));
   if (implementation == nullptr) return;
   if (implementation->name() != "OpenMPI" && draft.job.metadata.labels.contains(kQueueLabel))
     warnings.push_back(

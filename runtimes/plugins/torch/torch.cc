@@ -9,6 +9,7 @@
 #include "runtimes/pipeline/accelerators.hh"
 #include "runtimes/pipeline/plugin.hh"
 #include "runtimes/pipeline/pod_sets.hh"
+#include "runtimes/pipeline/process_checks.hh"
 #include "runtimes/pipeline/reserved_env.hh"
 #include "runtimes/plugins/torch/launcher.hh"
 #include "runtimes/plugins/torch/process_count.hh"
@@ -23,7 +24,7 @@ const TorchPolicy* policy_of(const Draft& draft) {
   return policy != nullptr && policy->torch ? &*policy->torch : nullptr;
 }
 
-// What each process needs so that all of them find each other (torch.distributed: rendezvous).
+// Each process needs this, so that all of them find each other (torch.distributed: rendezvous).
 struct Rendezvous {
   std::int32_t nodes = 1;
   std::string processes;
@@ -41,7 +42,7 @@ void inject_master(ContainerEdit& container, const Rendezvous& rendezvous) {
   container.env("PET_MASTER_ADDR", rendezvous.master);
   container.env("PET_MASTER_PORT", std::to_string(kTrainerPort));
   if (!rendezvous.sets_process_env) return;
-  // What torchrun gives to its processes (torch.distributed, "Environment variable
+  // torchrun gives these to its processes (torch.distributed, "Environment variable
   // initialization").
   container.env("MASTER_ADDR", rendezvous.master);
   container.env("MASTER_PORT", std::to_string(kTrainerPort));
@@ -102,6 +103,18 @@ void check_launcher(const Draft& draft, const TorchPolicy& policy, kube::FieldEr
                   *desired->number)));
 }
 
+// Processes that torchrun counts itself are no number in any variable.
+void check_number(const Draft& draft, const TorchPolicy& policy, kube::FieldErrors& errors) {
+  const auto index = draft.find_ancestor(kTrainerStep);
+  const auto launcher = launcher_of(draft.job, policy);
+  if (!index || !launcher || *launcher == Launcher::kEnv) return;
+  const auto desired = desired_processes(draft, policy);
+  const ProcessCount count =
+      count_processes(desired, draft.trainer_container(), draft.options.devices);
+  if (count.number)
+    check_processes(draft, *index, {*count.number, desired && desired->number}, errors);
+}
+
 void warn_about_processes(const Draft& draft, std::vector<std::string>& warnings) {
   const auto& processes = trainer_of(draft.job).numProcPerNode;
   if (!processes) return;
@@ -117,6 +130,9 @@ class Torch final : public Plugin {
  public:
   std::string_view source() const override { return "plugin torch"; }
   bool is_active(const Draft& draft) const override;
+  std::string_view variables_of_nodes(const MlPolicy& policy) const override {
+    return policy.torch ? "PET_*" : "";
+  }
   void enforce_ml_policy(Draft& draft) const override;
   void validate(const Draft& draft, kube::FieldErrors& errors) const override;
   void warn(const Draft& draft, std::vector<std::string>& warnings) const override;
@@ -183,6 +199,7 @@ void Torch::validate(const Draft& draft, kube::FieldErrors& errors) const {
       "spec.trainer.args or PET_* variables that are not reserved, such as PET_RDZV_BACKEND",
       errors);
   check_launcher(draft, *policy, errors);
+  check_number(draft, *policy, errors);
   if (!torchtune::is_torchtune(trainer_of(draft.job).command)) return;
   torchtune::validate(draft, desired_processes(draft, *policy), errors);
 }

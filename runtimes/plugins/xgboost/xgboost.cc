@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <string>
 
+#include "runtimes/lifecycle/processes.hh"
 #include "runtimes/pipeline/accelerators.hh"
 #include "runtimes/pipeline/plugin.hh"
 #include "runtimes/pipeline/pod_sets.hh"
+#include "runtimes/pipeline/process_checks.hh"
 
 namespace trainer::pipeline {
 
@@ -15,10 +17,18 @@ namespace {
 constexpr std::string_view kReserved[] = {"DMLC_TRACKER_URI", "DMLC_TRACKER_PORT", "DMLC_TASK_ID",
                                           "DMLC_NUM_WORKER"};
 
+// One worker per accelerator, or one per node without accelerators.
+std::int64_t workers_per_node(const Draft& draft, const kube::Json& container) {
+  return std::max<std::int64_t>(1, count_accelerators(container, draft.options.devices));
+}
+
 class XgBoost final : public Plugin {
  public:
   std::string_view source() const override { return "plugin xgboost"; }
   bool is_active(const Draft& draft) const override;
+  std::string_view variables_of_nodes(const MlPolicy& policy) const override {
+    return policy.xgboost ? "DMLC_*" : "";
+  }
   void enforce_ml_policy(Draft& draft) const override;
   void validate(const Draft& draft, kube::FieldErrors& errors) const override;
 };
@@ -35,18 +45,18 @@ void XgBoost::enforce_ml_policy(Draft& draft) const {
   if (!index || draft.is_stored_without(*index, "DMLC_TRACKER_URI")) return;
   auto container = draft.edit(*index, kNode, source());
   if (!container) return;
-  // One worker per accelerator, or one per node without accelerators.
-  const std::int64_t workers_per_node =
-      std::max<std::int64_t>(1, count_accelerators(container->json(), draft.options.devices));
+  const std::int64_t workers = workers_per_node(draft, container->json());
   container->env("DMLC_TRACKER_URI", draft.first_host(*index));
   container->env("DMLC_TRACKER_PORT", std::to_string(kTrainerPort));
   container->env_completion_index("DMLC_TASK_ID");
   container->env("DMLC_NUM_WORKER",
-                 std::to_string(draft.pod_sets[*index].count * workers_per_node));
+                 std::to_string(process_count(draft.pod_sets[*index].count, workers)));
   container->port(kTrainerPort);
 }
 
 void XgBoost::validate(const Draft& draft, kube::FieldErrors& errors) const {
+  if (const auto index = draft.find_ancestor(kTrainerStep))
+    check_processes(draft, *index, {workers_per_node(draft, draft.trainer_container())}, errors);
   const auto& env = trainer_of(draft.job).env;
   for (std::size_t i = 0; i < env.size(); ++i) {
     const std::string_view name = env[i].get_string("name");

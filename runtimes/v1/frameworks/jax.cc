@@ -1,4 +1,5 @@
 // JAXJob (pkg/controller.v1/jax).
+#include "runtimes/lifecycle/processes.hh"
 #include "runtimes/v1/frameworks/support.hh"
 
 namespace trainer::v1 {
@@ -18,7 +19,7 @@ void set_cluster_spec(const Job& job, const PodSlot& slot, const Settings&, Json
   env.set("PYTHONUNBUFFERED", "1");
   env.set("COORDINATOR_PORT", std::to_string(port_of(kJAXJob, job, kWorker)));
   env.set("COORDINATOR_ADDRESS", host(job, kWorker));
-  env.set("NUM_PROCESSES", std::to_string(total_replicas(job)));
+  env.set("NUM_PROCESSES", std::to_string(process_count(total_replicas(job))));
   env.set("PROCESS_ID", std::to_string(slot.index));
   add_to_all_containers(env, pod);
 }

@@ -8,6 +8,7 @@
 #include "kube/model/patch.hh"
 #include "kube/model/pod_template.hh"
 #include "kube/model/resources.hh"
+#include "runtimes/lifecycle/processes.hh"
 #include "runtimes/v1/frameworks/support.hh"
 #include "runtimes/v1/validate.hh"
 
@@ -50,7 +51,7 @@ bool is_gpu_launcher(const Job& job) {
 
 Json make_config(const ReconcileContext& context) {
   const Job& job = context.job;
-  const std::int32_t slots = job.spec.slotsPerWorker.value_or(1);
+  const std::int32_t slots = process_count(job.spec.slotsPerWorker.value_or(1));
   const std::string& container = job.spec.mainContainer;
   std::string hosts;
   std::string script = "#!/bin/sh";
@@ -81,7 +82,8 @@ std::vector<GeneratedText> measure(const Job& job, const Settings&) {
   constexpr std::int64_t kScripts = 300;              // the three files without hosts
   constexpr std::int64_t kAround = sizeof(" slots=\n\necho :\n") - 1;
   const auto workers = std::int64_t{replicas_of(job, kWorker)};
-  const std::int64_t slots = std::ssize(std::to_string(job.spec.slotsPerWorker.value_or(1)));
+  const std::int64_t slots =
+      std::ssize(std::to_string(process_count(job.spec.slotsPerWorker.value_or(1))));
   const auto shortest = static_cast<std::int64_t>(host(job, kWorker, 0).size());
   GeneratedText text;
   text.name = "the ConfigMap with the hostfile";
@@ -164,7 +166,7 @@ bool sync_dependents(ReconcileContext& context) {
   if (job.is_suspended() || is_launcher_over(context)) return true;
   std::string account(launcher_spec(job).get_string("serviceAccountName", launcher_name(job)));
   if (account.empty()) account = launcher_name(job);
-  // What comes after another owner's object is not made.
+  // Nothing is made after an object of another owner.
   return sync_object(context, kube::kServiceAccounts, account, Json::object()) &&
          sync_object(context, kube::kConfigMaps, config_name(job), make_config(context)) &&
          sync_object(context, kube::kRoles, launcher_name(job), make_role(job)) &&
@@ -261,6 +263,13 @@ void check(const Job& job, kube::FieldErrors& errors, std::vector<std::string>&)
     errors.push_back(kube::forbidden(role_path(kMPIJob, kLauncher) + ".replicas", "must be 1"));
 }
 
+void check_new(const Job& job, kube::FieldErrors& errors) {
+  const auto& slots = job.spec.slotsPerWorker;
+  if (!slots) return;
+  if (std::string why = refusal_of_processes(total_replicas(job), *slots); !why.empty())
+    errors.push_back(kube::invalid("spec.slotsPerWorker", *slots, std::move(why)));
+}
+
 bool is_master(const Job&, const PodSlot& slot) {
   return slot.role == kLauncher;
 }
@@ -298,10 +307,6 @@ void update_status(ReconcileContext& context) {
 }
 
 void warn(const Job& job, std::vector<std::string>& out) {
-  if (const auto slots = job.spec.slotsPerWorker; slots && *slots < 1)
-    out.push_back(fmt::format(
-        "spec.slotsPerWorker: with {} slots mpirun places no process on a worker; write 1 or more",
-        *slots));
   const ReplicaSpec* workers = find_spec(job, kWorker);
   if (workers == nullptr) return;
   const auto& containers = workers->template_.get("spec").get_array("containers");
@@ -335,6 +340,7 @@ const Framework kMPIJob{
     .is_master = is_master,
     .set_defaults = set_defaults,
     .check = check,
+    .check_new = check_new,
     .warn = warn,
     .set_cluster_spec = set_cluster_spec,
     .measure = measure,

@@ -1,6 +1,7 @@
 // PaddleJob (pkg/controller.v1/paddlepaddle).
 #include <fmt/format.h>
 
+#include "runtimes/lifecycle/processes.hh"
 #include "runtimes/v1/frameworks/support.hh"
 
 namespace trainer::v1 {
@@ -22,7 +23,7 @@ void set_cluster_spec(const Job& job, const PodSlot& slot, const Settings&, Json
   Environment env;
   env.set("PYTHONUNBUFFERED", "1");
   env.set("PADDLE_JOB_ID", job.metadata.name);
-  env.set("PADDLE_NNODES", std::to_string(total_replicas(job)));
+  env.set("PADDLE_NNODES", std::to_string(process_count(total_replicas(job))));
   if (slot.role == leader && slot.index == 0) {
     // Its own name may not resolve before it is ready.
     env.set_from("POD_IP_DUMMY",

@@ -7,11 +7,11 @@
 #include "kube/model/patch.hh"
 #include "kube/model/pod_template.hh"
 #include "kube/model/resources.hh"
-#include "kube/model/saturating.hh"
-#include "kube/model/text.hh"
 #include "kube/model/yaml.hh"
+#include "runtimes/lifecycle/processes.hh"
 #include "runtimes/plugins/torch/launcher.hh"
 #include "runtimes/trainjob/difference.hh"
+#include "runtimes/v1/frameworks/processes.hh"
 #include "runtimes/v1/frameworks/support.hh"
 #include "runtimes/v1/validate.hh"
 
@@ -61,16 +61,8 @@ void add_init_containers(const Job& job, const Settings& settings, Json& pod) {
     pod["spec"]["initContainers"].push_back(container);
 }
 
-// Processes of a pod, where nprocPerNode is a number.
-std::int64_t processes_of(const Job& job) {
-  std::string_view text;
-  if (job.spec.nprocPerNode) text = *job.spec.nprocPerNode;
-  if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);  // as Go reads it
-  return std::max<std::int64_t>(kube::parse_number<std::int64_t>(text).value_or(1), 0);
-}
-
-std::int64_t world_size(const Job& job) {
-  return kube::saturating_multiply(total_replicas(job), processes_of(job));
+std::int32_t world_size(const Job& job) {
+  return process_count(total_replicas(job), known_processes(job.spec));
 }
 
 void set_master_env(const Job& job, const PodSlot& slot, Environment& env) {
@@ -93,10 +85,11 @@ void set_elastic_env(const Job& job, Environment& env) {
   env.set("PET_RDZV_ENDPOINT",
           fmt::format("{}:{}", policy.rdzvHost.value_or(host(job, kWorker)), port));
   env.set("PET_RDZV_BACKEND", policy.rdzvBackend.value_or("c10d"));
-  env.set("PET_NNODES",
-          fmt::format("{}:{}", policy.minReplicas.value_or(1), policy.maxReplicas.value_or(1)));
+  env.set("PET_NNODES", fmt::format("{}:{}", process_count(policy.minReplicas.value_or(1)),
+                                    process_count(policy.maxReplicas.value_or(1))));
   if (policy.maxRestarts) env.set("PET_MAX_RESTARTS", std::to_string(*policy.maxRestarts));
-  if (policy.nProcPerNode) env.set("PET_NPROC_PER_NODE", std::to_string(*policy.nProcPerNode));
+  if (policy.nProcPerNode)
+    env.set("PET_NPROC_PER_NODE", std::to_string(process_count(*policy.nProcPerNode)));
   if (policy.rdzvId) env.set("PET_RDZV_ID", *policy.rdzvId);
   std::string options;
   for (const RendezvousOption& option : policy.rdzvConf)
@@ -143,11 +136,12 @@ void set_cluster_spec(const Job& job, const PodSlot& slot, const Settings& setti
   Environment env;
   env.set("PYTHONUNBUFFERED", "1");
   if (has_master) set_master_env(job, slot, env);
-  if (job.spec.nprocPerNode) env.set("PET_NPROC_PER_NODE", *job.spec.nprocPerNode);
+  if (job.spec.nprocPerNode)
+    env.set("PET_NPROC_PER_NODE", processes_of_pod(*job.spec.nprocPerNode).text);
   if (job.spec.elasticPolicy)
     set_elastic_env(job, env);
   else
-    env.set("PET_NNODES", std::to_string(total_replicas(job)));
+    env.set("PET_NNODES", std::to_string(process_count(total_replicas(job))));
   add_to_all_containers(env, pod);
   if (has_master && slot.role == kWorker) add_init_containers(job, settings, pod);
 }
@@ -173,11 +167,6 @@ void check(const Job& job, kube::FieldErrors& errors, std::vector<std::string>& 
     if (job.spec.nprocPerNode)
       errors.push_back(kube::forbidden(path, "must not be used with spec.nprocPerNode"));
   }
-  if (const std::int64_t processes = processes_of(job); processes > kMaxProcesses)
-    errors.push_back(kube::invalid("spec.nprocPerNode", processes,
-                                   "one machine runs at most {} processes; write auto, or how many "
-                                   "a pod is to run",
-                                   kMaxProcesses));
   check_single_master(kPyTorchJob, job, errors);
   for (const auto& [role, spec] : job.spec.replicaSpecs)
     if (role != kMaster && spec.replicas && *spec.replicas < 1)
@@ -185,7 +174,7 @@ void check(const Job& job, kube::FieldErrors& errors, std::vector<std::string>& 
           kube::forbidden(role_path(kPyTorchJob, role) + ".replicas", "must be at least 1"));
 }
 
-// Of how many pods torchrun waits for, and for how long.
+// torchrun waits for a number of pods, and for ever where there are fewer.
 void warn_about_elastic(const Job& job, std::vector<std::string>& out) {
   const ElasticPolicy& elastic = *job.spec.elasticPolicy;
   const std::int64_t least = elastic.minReplicas.value_or(1);
@@ -271,7 +260,7 @@ void warn_about_nodes(const Job& job, std::vector<std::string>& out) {
 // Plain Python, whose init_process_group() finds in its environment what a pod can know.
 void warn_about_plain_python(const Job& job, std::vector<std::string>& out) {
   const bool has_master = find_spec(job, kMaster) != nullptr;
-  const std::int64_t processes = processes_of(job);
+  const std::int64_t processes = known_processes(job.spec);
   const std::int64_t pods = total_replicas(job);
   if ((has_master || pods < 2) && processes < 2 && !job.spec.elasticPolicy) return;
   for (const auto& [role, spec] : job.spec.replicaSpecs) {
@@ -295,11 +284,7 @@ void warn_about_plain_python(const Job& job, std::vector<std::string>& out) {
 }
 
 void warn(const Job& job, std::vector<std::string>& out) {
-  const std::string& text = job.spec.nprocPerNode ? *job.spec.nprocPerNode : std::string("auto");
-  const bool is_word = text == "auto" || text == "cpu" || text == "gpu" || text == "xpu";
-  if (!is_word && !(processes_of(job) > 1 || text == "1" || text == "+1"))
-    out.push_back(fmt::format(
-        "spec.nprocPerNode: torchrun refuses \"{}\"; write auto, cpu, gpu, xpu or a number", text));
+  if (job.spec.nprocPerNode) warn_about_processes(*job.spec.nprocPerNode, out);
   if (job.spec.elasticPolicy) warn_about_elastic(job, out);
   warn_about_metrics(job, out);
   warn_about_nodes(job, out);
@@ -364,6 +349,7 @@ const Framework kPyTorchJob{
     .is_master = is_master,
     .set_defaults = set_defaults,
     .check = check,
+    .check_new = check_processes,
     .warn = warn,
     .set_cluster_spec = set_cluster_spec,
     .measure = measure,

@@ -1,6 +1,7 @@
 // XGBoostJob, for LightGBM as well (pkg/controller.v1/xgboost).
 #include <utility>
 
+#include "runtimes/lifecycle/processes.hh"
 #include "runtimes/v1/frameworks/support.hh"
 #include "runtimes/v1/validate.hh"
 
@@ -30,7 +31,7 @@ void set_cluster_spec(const Job& job, const PodSlot& slot, const Settings&, Json
   Environment env;
   env.set("MASTER_PORT", std::to_string(port_of(kXGBoostJob, job, kMaster)));
   env.set("MASTER_ADDR", host(job, kMaster));
-  env.set("WORLD_SIZE", std::to_string(total));
+  env.set("WORLD_SIZE", std::to_string(process_count(total)));
   env.set("RANK", std::to_string(rank));
   env.set("PYTHONUNBUFFERED", "1");
   if (total > 1) {

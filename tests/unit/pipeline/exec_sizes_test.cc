@@ -76,6 +76,23 @@ TEST_CASE("what a runtime or a plugin makes too long is refused, too", "[exec]")
         Words{"spec.trainer.command"});
 }
 
+TEST_CASE("references and commands of probes and hooks count, too", "[exec]") {
+  const std::string half = of_bytes(kube::kMaxExecStringBytes / 2 + 1);
+  const Runtime runtime =
+      runtime_of("{}", "{name: node, image: i, env: [{name: HALF, value: " + half + "}]}");
+  CHECK(paths(job_with("trainer: {args: [a, '$(HALF)$(HALF)']}"), runtime) ==
+        Words{"spec.trainer.args[1]"});
+  CHECK(paths(job_with("trainer: {args: ['$(HALF)'], env: [{name: B, value: '$(HALF)$(HALF)'}]}"),
+              runtime) == Words{"spec.trainer.env[0].value"});
+  const std::string longer = of_bytes(kube::kMaxExecStringBytes + 1);
+  for (const char* hook :
+       {"livenessProbe: {exec: {command: [", "lifecycle: {preStop: {exec: {command: ["}) {
+    const std::string ends = std::string_view(hook).starts_with("lifecycle") ? "]}}}}" : "]}}}";
+    CHECK(paths(job_with("{}"), runtime_of("{}", "{name: node, image: i, " + (hook + longer) +
+                                                     ends)) == Words{"spec.runtimeRef"});
+  }
+}
+
 TEST_CASE("the error says how long it is and what to do", "[exec]") {
   const Runtime runtime = runtime_of("{}", "{name: node, image: i}");
   const TrainJob job =

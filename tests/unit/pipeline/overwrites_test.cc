@@ -21,6 +21,17 @@ Words overwrites_in(const Words& warnings) {
   return found;
 }
 
+// Those about the job, then those about its runtime, each with the sentence that the runtime's own
+// review has.
+Words overwrites_in(const Built& built) {
+  Words all = built.warnings;
+  for (const RuntimeWarning& warning : built.runtime_warnings) {
+    all.push_back(warning.text);
+    CHECK(warning.in_runtime.starts_with("spec.template.spec.replicatedJobs["));
+  }
+  return overwrites_in(all);
+}
+
 PipelineOptions with_progress() {
   PipelineOptions options = production();
   options.is_progress_enabled = true;
@@ -52,18 +63,19 @@ TEST_CASE("names of progress reports that others use are reported", "[overwrites
       " in job node of ClusterTrainingRuntime \"rt\" has no effect, "
       "because plugin progress";
   CHECK(
-      overwrites_in(built(job, runtime, with_progress()).warnings) ==
+      overwrites_in(built(job, runtime, with_progress())) ==
       Words{
-          "spec.runtimeRef: volume kubeflow-trainer-token of job node of ClusterTrainingRuntime "
-          "\"rt\" has no effect, because plugin progress",
           "spec.trainer.env[KUBEFLOW_TRAINER_SERVER_URL]: variable KUBEFLOW_TRAINER_SERVER_URL "
           "of container node in job node has no effect, because plugin progress",
-          "spec.runtimeRef: variable KUBEFLOW_TRAINER_SERVER_TOKEN of container node" + of_runtime,
-          "spec.runtimeRef: mount /var/run/secrets/kubeflow/trainer of container node" + of_runtime,
           "spec.runtimePatches[0]: variable KUBEFLOW_TRAINER_SERVER_CA_CERT of "
-          "container side in job node has no effect, because plugin progress"});
+          "container side in job node has no effect, because plugin progress",
+          "spec.runtimeRef: volume kubeflow-trainer-token of job node of ClusterTrainingRuntime "
+          "\"rt\" has no effect, because plugin progress",
+          "spec.runtimeRef: variable KUBEFLOW_TRAINER_SERVER_TOKEN of container node" + of_runtime,
+          "spec.runtimeRef: mount /var/run/secrets/kubeflow/trainer of container node" +
+              of_runtime});
   // Without reports nothing is overwritten.
-  CHECK(overwrites_in(built(job, runtime).warnings).empty());
+  CHECK(overwrites_in(built(job, runtime)).empty());
   // The admin who writes the runtime learns it, too.
   CHECK(overwrites_in(trainer::warn_runtime(runtime, with_progress())).size() == 3);
   CHECK(overwrites_in(trainer::warn_runtime(runtime, with_progress())).at(0) ==
@@ -101,8 +113,7 @@ TEST_CASE("what a runtime says in the place of a framework's own is reported", "
           "[{name: shm, mountPath: /dev/shm}]}]}",
           "mount /dev/shm"});
   INFO(row.policy << " " << row.pod);
-  const Words found =
-      overwrites_in(built(job_with("{}"), runtime_of(row.policy, row.pod)).warnings);
+  const Words found = overwrites_in(built(job_with("{}"), runtime_of(row.policy, row.pod)));
   REQUIRE(found.size() == 1);
   CHECK(found[0].starts_with("spec.runtimeRef: " + std::string(row.what) + " of "));
 }
@@ -121,7 +132,7 @@ TEST_CASE("what a job says in the place of its runtime's is meant", "[overwrites
   const TrainJob job = job_with(
       "{initializer: {dataset: {storageUri: 'hf://c/d'}}, trainer: {env: [{name: A, value: "
       "job}]}}");
-  CHECK(overwrites_in(built(job, runtime, with_progress()).warnings).empty());
+  CHECK(overwrites_in(built(job, runtime, with_progress())).empty());
 }
 
 // A new plugin, of which nothing else is known.
@@ -155,10 +166,10 @@ TEST_CASE("a plugin cannot overwrite anything in silence", "[overwrites]") {
           containers: [{name: node, image: i, env: [{name: ENV, value: mine}],
             ports: [{containerPort: 77, name: mine}], volumeMounts: [{name: v, mountPath: /path}]}]
 )");
-  CHECK(overwrites_in(built(job_with("{}"), taken, PipelineOptions(list)).warnings).size() == 6);
+  CHECK(overwrites_in(built(job_with("{}"), taken, PipelineOptions(list))).size() == 6);
   CHECK(overwrites_in(trainer::warn_runtime(taken, PipelineOptions(list))).size() == 6);
   const Runtime free = runtime_of("{}", "{containers: [{name: node, image: i}]}");
-  CHECK(overwrites_in(built(job_with("{}"), free, PipelineOptions(list)).warnings).empty());
+  CHECK(overwrites_in(built(job_with("{}"), free, PipelineOptions(list))).empty());
 }
 
 TEST_CASE("of very many overwritten entries the first are reported", "[overwrites]") {
@@ -167,7 +178,7 @@ TEST_CASE("of very many overwritten entries the first are reported", "[overwrite
     containers += ", {name: c" + std::to_string(i) +
                   ", image: i, env: [{name: KUBEFLOW_TRAINER_SERVER_URL, value: x}]}";
   const Runtime runtime = runtime_of("{}", "{containers: [" + containers + "]}");
-  CHECK(overwrites_in(built(job_with("{}"), runtime, with_progress()).warnings).size() == 20);
+  CHECK(overwrites_in(built(job_with("{}"), runtime, with_progress())).size() == 20);
 }
 
 }  // namespace

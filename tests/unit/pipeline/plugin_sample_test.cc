@@ -25,6 +25,7 @@ class Sample final : public pipeline::Plugin {
     static const MlPolicy kEmpty;
     return &kEmpty;
   }
+  std::string_view variables_of_nodes(const MlPolicy&) const override { return "SAMPLE_*"; }
   void enforce_ml_policy(pipeline::Draft& draft) const override {
     draft.edit(0, pipeline::kNode, source())->env("SAMPLE", "ml");
   }
@@ -94,6 +95,17 @@ TEST_CASE("a plugin's policy is that of a runtime without one") {
   const Built result = built(job, runtime, PipelineOptions(list));
   CHECK(container_in(result, "node").get_path({"resources", "limits"}).get_string("cpu") == "3");
   CHECK(result.warnings == Words{"spec.sample: the sample warns"});
+}
+
+TEST_CASE("a plugin's variables are named where no job has the trainer's label") {
+  const pipeline::Plugins list = only_sample();
+  const Runtime runtime = runtime_with(
+      "{}",
+      "[{name: a, template: {spec: {template: {spec: {containers: [{name: c, image: i}]}}}}}]");
+  const auto warnings = trainer::warn_runtime(runtime, PipelineOptions(list));
+  CHECK(std::any_of(warnings.begin(), warnings.end(), [](const std::string& warning) {
+    return warning.find("its pods get no SAMPLE_* variables") != std::string::npos;
+  }));
 }
 
 TEST_CASE("a plugin that is not active, or not in the list, does nothing but warn") {

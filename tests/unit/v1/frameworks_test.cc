@@ -213,7 +213,7 @@ TEST_CASE("P5: variables of an elastic job") {
   World number(make_job("PyTorchJob", "Master Worker", "nprocPerNode: '4'"));
   CHECK(envs(number, "p-worker-0", kMasterEnv) == "p-master-0 23456 8 1 1 4 2");
   for (const auto& [text, size] : std::vector<std::pair<const char*, const char*>>{
-           {"+4", "8"}, {"+-4", "2"}, {"04", "8"}, {"gpu", "2"}, {" 4", "2"}, {"0", "0"}}) {
+           {"+4", "8"}, {"+-4", "2"}, {"04", "8"}, {"gpu", "2"}, {"4.5", "2"}}) {
     World world_size(
         make_job("PyTorchJob", "Master Worker", fmt::format("nprocPerNode: '{}'", text)));
     INFO(text);

@@ -1,0 +1,22 @@
+// For how long an object of any kind waits, and the label of metrics that says for what. Pure.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "kube/model/meta.hh"
+#include "kube/model/time.hh"
+
+namespace trainer {
+
+// The last of these times: of the object's creation (`now` where it is not known), and of the last
+// change of each condition. Pointers may be null.
+kube::Time waits_since(const std::optional<kube::Time>& created,
+                       std::span<const kube::Condition* const> conditions, kube::Time now);
+
+// Why an object in this phase neither runs nor has ended; "" for one in another phase. `refusal`:
+// the reason of a condition ReplicaFailure that is true, or "".
+std::string_view waiting_reason(std::string_view phase, std::string_view refusal);
+
+}  // namespace trainer

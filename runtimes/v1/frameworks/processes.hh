@@ -1,0 +1,32 @@
+// The processes of a pod of a PyTorchJob. Internal to runtimes/v1/frameworks.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/v1job.hh"
+#include "kube/model/field_error.hh"
+
+namespace trainer::v1 {
+
+// spec.nprocPerNode as torchrun reads it: a number, also with white space around it and a sign, or
+// a word.
+struct ProcessesOfPod {
+  std::string text;  // the value of PET_NPROC_PER_NODE: as it is written, if torchrun takes that
+  // Without a bound; where it has no place in 64 bits, the nearest one that has. nullopt: the text
+  // is no number.
+  std::optional<std::int64_t> number;
+};
+ProcessesOfPod processes_of_pod(const std::string& nproc_per_node);
+
+// How many processes a pod has, where it is known: a word counts as one, as upstream counts it.
+std::int64_t known_processes(const JobSpec& spec);
+
+// Refuses a new job with numbers that torchrun or Linux do not take.
+void check_processes(const Job& job, kube::FieldErrors& errors);
+// Says what counts in the place of a text that is neither a plain number nor a word of torchrun.
+void warn_about_processes(const std::string& nproc_per_node, std::vector<std::string>& warnings);
+
+}  // namespace trainer::v1
