@@ -4,24 +4,15 @@
 
 #include <chrono>
 #include <cstdint>
-#include <iosfwd>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "controller/cli/cli.hh"
+#include "controller/cli/console.hh"
 #include "controller/registration/kind_registration.hh"
 
 namespace trainer {
-
-// The streams of a subcommand, so that tests can replace them, and the name by which it was called.
-struct Console {
-  std::istream& in;
-  std::ostream& out;
-  std::ostream& err;
-  std::string program = "trainer";  // or "kubectl trainer": named in advice
-  bool is_terminal = false;         // `out` is one
-};
 
 enum class OutputFormat { kText, kYaml, kJson };
 

@@ -50,7 +50,7 @@ void print_documents(const std::vector<kube::Json>& documents, OutputFormat form
   }
   const char* separator = "";
   for (const kube::Json& document : documents)
-    out << std::exchange(separator, "---\n") << kube::print_yaml(document);
+    out << std::exchange(separator, "---\n") << kube::print_visible_yaml(document);
 }
 
 void print_value(const kube::Json& value, std::string_view text, OutputFormat format,
@@ -58,7 +58,7 @@ void print_value(const kube::Json& value, std::string_view text, OutputFormat fo
   if (format == OutputFormat::kText) {
     out << text;
   } else if (format == OutputFormat::kYaml) {
-    out << kube::print_yaml(value);
+    out << kube::print_visible_yaml(value);
   } else {
     out << kube::print_json_pretty(value) << '\n';
   }

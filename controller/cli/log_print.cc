@@ -19,7 +19,7 @@ PrintLine log_printer(const LogsOptions& options, Console& console) {
              const LogPod& pod, std::string_view container, const LogLine& line) {
     console.out << pod.prefix(container) << ' ';
     if (with_time && !line.timestamp.empty()) console.out << line.timestamp << ' ';
-    console.out << text_for_output(line.text, console) << '\n';
+    console.logs << text_for_output(line.text, console) << '\n';
     if (is_live) console.out << std::flush;
   };
 }

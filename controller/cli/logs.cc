@@ -57,7 +57,7 @@ Task<Result<int>> print_all(kube::ApiClient& client, const LogsOptions& options,
         is_known ? plain_text(fmt::format(", {}: {}", state->phase, state->message)) : "");
     // They may be deleted, but the status still has the last lines of the first that failed.
     if (state && !state->last_output.empty())
-      console.out << text_for_output(state->last_output, console) << '\n';
+      console.logs << text_for_output(state->last_output, console) << '\n';
     co_return kExitRefused;
   }
   int code = kExitDone;

@@ -45,6 +45,13 @@ std::vector<Explanation> merged(std::vector<Explanation> explanations) {
   return lines;
 }
 
+// Else what is behind a line feed would be no comment.
+std::string on_one_line(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
+  return text;
+}
+
 // Offline, objects have no uid, and the API server refuses owner references without one.
 void drop_unknown_owners(Json& object) {
   Json* metadata = object.find("metadata");
@@ -84,6 +91,10 @@ class Renderer {
     inputs_.find = [this](const kube::Resource& resource, const kube::ObjectKey& key) {
       const auto at = found_.find({resource.kind, key});
       return at == found_.end() ? nullptr : at->second;
+    };
+    inputs_.is_warned = [this](const kube::Resource& resource, const kube::ObjectKey& key,
+                               const std::string& warning) {
+      return warned_.contains(warning_line(resource.kind + " " + key.to_string(), warning));
     };
     for (const KindRegistration& registration : registry) {
       for (const RenderHook& hook : registration.render) {
@@ -130,11 +141,12 @@ class Renderer {
     if (options_.format == OutputFormat::kJson) return print_json();
     const char* separator = "";
     for (const RenderedObject& item : rendered_) {
-      console_.out << std::exchange(separator, "---\n") << kube::print_yaml(item.object);
+      console_.out << std::exchange(separator, "---\n") << kube::print_visible_yaml(item.object);
       if (item.explanations.empty()) continue;
       console_.out << "# Where the values above come from:\n";
       for (const Explanation& line : item.explanations) {
-        console_.out << "#   " << line.path << "  <-  " << line.source << '\n';
+        console_.out << "#   " << on_one_line(line.path) << "  <-  " << on_one_line(line.source)
+                     << '\n';
       }
     }
   }
@@ -168,9 +180,12 @@ class Renderer {
   void refuse(const Json& object, const kube::FieldErrors& errors) {
     for (const kube::FieldError& error : errors) refuse(object, error.to_string());
   }
+  static std::string warning_line(std::string_view title, std::string_view what) {
+    return fmt::format("warning: {}: {}\n", title, what);
+  }
   // Prints each warning once: admission and the pipeline may both report it.
   void warn(const Json& object, std::string_view what) {
-    const std::string line = fmt::format("warning: {}: {}\n", title_of(object), what);
+    const std::string line = warning_line(title_of(object), what);
     if (warned_.insert(line).second) console_.err << line;
   }
   bool refuse_unless_allowed(const Json& object, const AdmissionAnswer& answer) {

@@ -31,6 +31,10 @@ struct RenderInputs {
   std::function<std::shared_ptr<const kube::Json>(const kube::Resource& resource,
                                                   const kube::ObjectKey& key)>
       find;
+  // Whether this warning about such an object has been printed already.
+  std::function<bool(const kube::Resource& resource, const kube::ObjectKey& key,
+                     const std::string& warning)>
+      is_warned;
 };
 
 struct RenderedObject {

@@ -30,6 +30,12 @@ AdmissionLookups lookups(const RenderInputs& inputs) {
     if (kind != kClusterTrainingRuntimes.kind) return nullptr;
     return inputs.find(kClusterTrainingRuntimes, {"", name});
   };
+  lookups.is_warned = [&inputs](const Runtime& runtime, const std::string& warning) {
+    const bool is_namespaced = runtime.kind == kTrainingRuntimes.kind;
+    return inputs.is_warned &&
+           inputs.is_warned(is_namespaced ? kTrainingRuntimes : kClusterTrainingRuntimes,
+                            runtime.metadata.key(), warning);
+  };
   return lookups;
 }
 
@@ -58,6 +64,10 @@ tl::expected<Rendered, FieldErrors> render_trainjob(const Json& object,
     rendered.errors = of_child(built->jobset, jobset::child_errors(*jobset));
   }
   rendered.warnings = std::move(built->warnings);
+  const AdmissionLookups known = lookups(inputs);
+  for (RuntimeWarning& warning : built->runtime_warnings)
+    if (!known.is_warned(*runtime, warning.in_runtime))
+      rendered.warnings.push_back(std::move(warning.text));
   rendered.objects.push_back({built->jobset, std::move(explanations)});
   for (DependentObject& dependent : built->dependents)
     rendered.objects.push_back({std::move(dependent.object), {}});
