@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "kube/model/pod_template.hh"
+#include "kube/model/quantity.hh"
 
 namespace trainer::pipeline {
 
@@ -10,9 +10,9 @@ namespace {
 
 std::int64_t count_cpus(const kube::Json& container) {
   for (const char* kind : {"requests", "limits"}) {
-    const kube::ResourceList amounts = kube::read_resources(container, kind);
-    if (const auto cpu = amounts.find("cpu"); cpu != amounts.end() && !cpu->second.is_zero())
-      return cpu->second.value();
+    const kube::Json* amount = container.find_path({"resources", kind, "cpu"});
+    if (amount == nullptr) continue;
+    if (const auto cpu = kube::Quantity::read(*amount); cpu && !cpu->is_zero()) return cpu->value();
   }
   return 0;
 }

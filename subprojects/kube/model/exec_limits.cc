@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <unordered_map>
 #include <utility>
@@ -40,22 +39,6 @@ enum class Expansion {
   kNone,    // of a lifecycle hook
 };
 
-// Whether any of its strings may refer to a variable. In most containers none does.
-bool has_references(const Json& container) {
-  const auto refers = [](const Json& text) {
-    return text.is_string() && text.as_string().find("$(") != std::string::npos;
-  };
-  const auto any_refers = [&refers](const Json& owner, std::string_view list) {
-    return std::ranges::any_of(owner.get_array(list), refers);
-  };
-  return any_refers(container, "command") || any_refers(container, "args") ||
-         std::ranges::any_of(container.get_array("env"),
-                             [&refers](const Json& one) { return refers(one.get("value")); }) ||
-         std::ranges::any_of(kProbes, [&](std::string_view probe) {
-           return any_refers(container.get(probe).get("exec"), "command");
-         });
-}
-
 class Search {
  public:
   explicit Search(std::size_t most) : most_(most) {}
@@ -75,8 +58,21 @@ class Search {
   }
 
  private:
+  // In most containers no string refers to a variable, and no length of one is kept.
   void search(const Json& container) {
-    refers_ = has_references(container);
+    const std::size_t before = found_.size();
+    refers_ = false;
+    is_expanding_ = false;
+    search_strings(container);
+    if (!refers_) return;
+    found_.resize(before);
+    is_expanding_ = true;
+    full_.clear();
+    written_.clear();
+    search_strings(container);
+  }
+
+  void search_strings(const Json& container) {
     search_variables(container);
     for (const std::string_view list : {"command", "args"})
       search_words(container, "", list, Expansion::kFull);
@@ -91,19 +87,17 @@ class Search {
 
   // A variable may refer to those before it.
   void search_variables(const Json& container) {
-    full_.clear();
-    written_.clear();
     const Json::Array& env = container.get_array("env");
     at_.hook = "";
     at_.list_of_strings = "env";
     for (std::size_t i = 0; i < env.size(); ++i) {
       const std::string_view value = env[i].get_string("value");
-      const std::int64_t length = expanded_length(value, full_);
+      const std::int64_t length = length_of(value, full_);
       at_.index = i;
       at_.variable = env[i].get_string("name");
       const auto own = static_cast<std::int64_t>(exec_bytes(at_.variable, ""));
       add(saturating_add(own, length), exec_bytes(at_.variable, value));
-      if (!refers_) continue;
+      if (!is_expanding_) continue;
       full_.insert_or_assign(at_.variable, length);
       written_.insert_or_assign(at_.variable, static_cast<std::int64_t>(value.size()));
     }
@@ -120,11 +114,17 @@ class Search {
       const std::string_view word = words[i].as_string();
       const std::int64_t length =
           expansion == Expansion::kNone
-              ? static_cast<std::int64_t>(word.size())
-              : expanded_length(word, expansion == Expansion::kFull ? full_ : written_);
+              ? std::ssize(word)
+              : length_of(word, expansion == Expansion::kFull ? full_ : written_);
       at_.index = i;
       add(saturating_add<std::int64_t>(length, 1), exec_bytes(word));
     }
+  }
+
+  std::int64_t length_of(std::string_view text, const Lengths& lengths) {
+    if (is_expanding_) return expanded_length(text, lengths);
+    refers_ = refers_ || text.find("$(") != text.npos;
+    return std::ssize(text);
   }
 
   void add(std::int64_t bytes, std::size_t written) {
@@ -135,10 +135,11 @@ class Search {
   }
 
   const std::size_t most_;
-  LongExecString at_{};  // what is looked at
-  bool refers_ = false;  // some string of this container has references
-  Lengths full_;         // of the variables of this container
-  Lengths written_;      // before references in them are replaced
+  LongExecString at_{};        // what is looked at
+  bool refers_ = false;        // some string of this container may have references
+  bool is_expanding_ = false;  // they are replaced
+  Lengths full_;               // of the variables of this container
+  Lengths written_;            // before references in them are replaced
   std::vector<LongExecString> found_;
 };
 
