@@ -163,7 +163,7 @@ def test_mpi_variables_beside_options_of_mpirun(cluster):
 
 
 def test_hydra_passes_variables(cluster):
-    """Intel's mpiexec tells the other nodes the host name of its pod, which they cannot resolve, or the address of a network interface."""
+    """Intel's mpiexec sends the other nodes the host name of its pod, which they cannot resolve, or the address of a network interface."""
     for name, package, is_node, hosts, env in (
             ("MPICH", "mpich==5.0.2", True, ["launcher-0-0", "node-0-0"], []),
             ("Intel", "impi-rt==2021.18.1", False, ["node-0-0", "node-0-1"], [{"name": "I_MPI_HYDRA_IFACE", "value": "eth0"}])):
