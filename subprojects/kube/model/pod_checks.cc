@@ -50,11 +50,9 @@ bool is_pod_field(std::string_view path) {
 }
 
 void check_env_source(const Json& source, const std::string& path, FieldErrors& errors) {
-  if (source.size() > 1)
-    errors.push_back(invalid(path, "", "may not have more than one field specified at a time"));
-  const Json* field = source.find("fieldRef");
-  if (field == nullptr) return;
-  const std::string_view of_pod = field->get_string("fieldPath");
+  const Json& field = source.get("fieldRef");
+  if (!field.is_object()) return;
+  const std::string_view of_pod = field.get_string("fieldPath");
   if (!is_pod_field(of_pod))
     errors.push_back(not_supported(
         join_field(path, "fieldRef.fieldPath"), of_pod,
@@ -73,12 +71,7 @@ void check_env(const Json& container, const std::string& path, FieldErrors& erro
                                "a valid environment variable name must consist only of printable "
                                "ASCII characters other than '='"));
     }
-    const Json& source = variable.get("valueFrom");
-    if (!source.is_object()) return;
-    const std::string source_path = join_field(at, "valueFrom");
-    if (!variable.get_string("value").empty())
-      errors.push_back(invalid(source_path, "", "may not be specified when `value` is not empty"));
-    check_env_source(source, source_path, errors);
+    check_env_source(variable.get("valueFrom"), join_field(at, "valueFrom"), errors);
   });
 }
 
@@ -86,10 +79,10 @@ void check_env_from(const Json& container, const std::string& path, FieldErrors&
   check_items(container, "envFrom", path, errors,
               [&](const Json& from, const std::string& of_item) {
                 for (const char* kind : {"configMapRef", "secretRef"}) {
-                  const Json* source = from.find(kind);
-                  if (source == nullptr) continue;
+                  const Json& source = from.get(kind);
+                  if (!source.is_object()) continue;
                   const std::string at = join_field(join_field(of_item, kind), "name");
-                  const std::string_view name = source->get_string("name");
+                  const std::string_view name = source.get_string("name");
                   if (name.empty()) {
                     errors.push_back(required(at, ""));
                     continue;
@@ -290,8 +283,6 @@ Names check_volumes(const Json& spec, std::string_view path, FieldErrors& errors
   Names names;
   check_items(spec, "volumes", path, errors, [&](const Json& volume, const std::string& at) {
     check_name(volume, at, names, errors);
-    if (volume.size() > 2)
-      errors.push_back(forbidden(at, "may not specify more than 1 volume type"));
     check_volume_source(volume, at, errors);
   });
   return names;
@@ -338,6 +329,7 @@ void check_pod_spec(const Json& spec, std::string_view path, FieldErrors& errors
       errors.push_back(
           invalid(join_field(path, "serviceAccountName"), account, std::move(problem)));
   check_users(spec, path, errors);
+  check_pod_unions(spec, path, errors);
   check_pod_names(spec, path, errors);
   check_pod_placement(spec, path, errors);
 }

@@ -27,6 +27,10 @@ void check_pod_placement(const Json& spec, std::string_view path, FieldErrors& e
 // volumes.
 void check_pod_names(const Json& spec, std::string_view path, FieldErrors& errors);
 
+// The part of check_pod_spec about unions: sources of variables and volumes, handlers of probes and
+// of lifecycle hooks.
+void check_pod_unions(const Json& spec, std::string_view path, FieldErrors& errors);
+
 // What is wrong with the first word of a command that has spaces in it, as "python train.py" has;
 // nullopt for others. The API server takes it, and no container starts.
 std::optional<std::string> several_words_in_one(std::string_view program);

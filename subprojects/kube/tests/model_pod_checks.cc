@@ -109,6 +109,87 @@ TEST_CASE("pods: amounts of resources") {
       "}}]", "spec.containers[0].resources");
 }
 
+// Each union with none of its members, with each one, and with each two. Members in the order in
+// which Kubernetes looks at them.
+TEST_CASE("pods: one member of each union is set") {
+  struct Union {
+    std::string before, after;  // of its members
+    std::vector<const char*> members;
+    std::string at;
+    const char *none, *several;  // "": none of them may be set
+    bool names_second = false;   // the error of several is about the second member
+  };
+  const std::string handlers_none = "Required value: must specify a handler type";
+  const char* const two_handlers = "Forbidden: may not specify more than 1 handler type";
+  const std::string of_container = "containers: [{name: a, image: i, ";
+  std::vector<Union> unions = {
+      {of_container + "env: [{name: A, valueFrom: {",
+       "}}]}]",
+       {"fieldRef: {fieldPath: metadata.name}", "resourceFieldRef: {resource: limits.cpu}",
+        "configMapKeyRef: {name: c, key: k}", "secretKeyRef: {name: s, key: k}"},
+       "spec.containers[0].env[0].valueFrom",
+       "Invalid value: \"\": must specify one of: `fieldRef`, `resourceFieldRef`, "
+       "`configMapKeyRef` or "
+       "`secretKeyRef`",
+       "Invalid value: \"\": may not have more than one field specified at a time"},
+      {of_container + "envFrom: [{prefix: A, ",
+       "}]}]",
+       {"configMapRef: {name: c}", "secretRef: {name: s}"},
+       "spec.containers[0].envFrom",
+       "Invalid value: \"\": must specify one of: `configMapRef` or `secretRef`",
+       "Invalid value: \"\": may not have more than one field specified at a time"},
+      {kContainers + ", volumes: [{name: v, ",
+       "}]",
+       {"emptyDir: {}", "hostPath: {path: /x}", "configMap: {name: c}", "csi: {driver: d}",
+        "image: {reference: r}"},
+       "spec.volumes[0]",
+       "",
+       "Forbidden: may not specify more than 1 volume type"},
+      {kContainers + ", volumes: [{name: v, projected: {sources: [{",
+       "}]}}]",
+       {"secret: {name: s}", "configMap: {name: c}",
+        "downwardAPI: {items: [{path: p, fieldRef: {fieldPath: metadata.name}}]}",
+        "serviceAccountToken: {path: t}"},
+       "spec.volumes[0].projected.sources[0]",
+       "",
+       "Forbidden: may not specify more than 1 volume type per source"},
+  };
+  for (const char* list : {"containers", "initContainers"})
+    for (const std::string where : {"livenessProbe", "readinessProbe", "startupProbe",
+                                    "lifecycle.postStart", "lifecycle.preStop"}) {
+      const bool is_hook = where.find('.') != where.npos;
+      const std::string others = list == std::string("containers") ? "" : kContainers + ", ";
+      unions.push_back({others + list + ": [{name: x, image: i, " +
+                            (is_hook ? "lifecycle: {" + where.substr(where.find('.') + 1) : where) +
+                            ": {",
+                        is_hook ? "}}}]" : "}}]",
+                        {"exec: {command: [x]}", "httpGet: {port: 1}", "tcpSocket: {port: 1}",
+                         is_hook ? "sleep: {seconds: 1}" : "grpc: {port: 1}"},
+                        "spec." + std::string(list) + "[0]." + where,
+                        handlers_none.c_str(),
+                        two_handlers,
+                        true});
+    }
+  for (const Union& each : unions) {
+    const auto found = [&each](const std::string& members) {
+      INFO(each.at + " " + members);
+      return problems_of(each.before + members + each.after);
+    };
+    const std::string none = *each.none == '\0' ? "" : each.at + ": " + each.none;
+    CHECK(found("") == none);
+    for (std::size_t one = 0; one < each.members.size(); ++one) {
+      const std::string first = each.members[one];
+      CHECK(found(first) == "");
+      CHECK(found(first.substr(0, first.find(':')) + ": null") == none);
+      for (std::size_t other = one + 1; other < each.members.size(); ++other) {
+        const std::string second = each.members[other];
+        const std::string name = each.names_second ? "." + second.substr(0, second.find(':')) : "";
+        CHECK(found(first + ", " + second) == each.at + name + ": " + each.several);
+      }
+    }
+  }
+}
+
 TEST_CASE("pods: volumes and mounts") {
   check_rows(
       "containers: [{name: a, image: i, volumeMounts: [{name: v, mountPath: /v",
