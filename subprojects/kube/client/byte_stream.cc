@@ -185,7 +185,7 @@ class TlsStream final : public LinkStream {
 
   ServerTls owner_;  // the context of a server may be replaced while its connections live
   const ClientTls* const client_ = nullptr;
-  // Of an accepted connection, from its handshake on: its buffers take 80 KiB.
+  // An accepted connection has it from its handshake on, since its buffers take 80 KiB.
   std::optional<asio::ssl::stream<tcp::socket&>> tls_;
 };
 

@@ -37,14 +37,14 @@ class ByteStream {
   // Says to the peer that nothing more will come; reading goes on.
   virtual void end_writing() = 0;
   virtual void close() = 0;
-  // Of an accepted connection, before its handshake: waits until its peer has sent something, or
-  // has gone. Until then it has no buffers. False: it was closed.
+  // Called for an accepted connection before its handshake. Waits until its peer has sent
+  // something, or has gone; until then the connection has no buffers. False: it was closed.
   virtual Task<bool> await_bytes() { co_return true; }
-  // Of an accepted connection: the TLS handshake, where it has one. Errors: kNetwork, kTimeout,
-  // kCancelled.
+  // Performs the TLS handshake of an accepted connection, where it has one. Errors: kNetwork,
+  // kTimeout, kCancelled.
   virtual Task<Result<void>> handshake() { co_return Result<void>(); }
   virtual ClientCertificate client_certificate() { return ClientCertificate::kNone; }
-  // What a connection was made with; nullptr for a plain one.
+  // Returns the settings with which a connection was made; nullptr for a plain one.
   virtual const ClientTls* client_tls() const { return nullptr; }
 };
 

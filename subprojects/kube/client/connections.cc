@@ -6,8 +6,8 @@
 namespace kube {
 namespace {
 
-// Of the peer whose eligible connections weigh most together, the oldest. `weight` is 0 for a
-// connection that is not eligible.
+// Finds the peer whose eligible connections weigh most together, and the oldest of these. `weight`
+// is 0 for a connection that is not eligible.
 template <class Weight>
 ServerConnection* oldest_of_greediest(ServerConnections& connections, const Weight& weight) {
   std::map<asio::ip::address, std::size_t> totals;

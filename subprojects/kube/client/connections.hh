@@ -13,10 +13,10 @@ namespace kube {
 struct ServerConnection {
   enum class Phase {
     kNew,        // no byte of a request yet
-    kReading,    // of a request, or the writing of an answer
+    kReading,    // a request is read, or its answer is written
     kHandled,    // a handler runs: it is not closed for others
-    kStreaming,  // of an answer whose end is open: likewise
-    kIdle,       // after an answer
+    kStreaming,  // an answer whose end is open is written: it is not closed for others either
+    kIdle,       // the last answer is written
   };
   using Steady = std::chrono::steady_clock::time_point;
   asio::ip::address peer;
@@ -26,8 +26,8 @@ struct ServerConnection {
   ByteStream* stream = nullptr;  // nullptr before and after it is open
   bool is_evicted = false;
   bool is_stranger = false;  // none of its requests was one of a known client yet
-  bool has_place = false;    // of a stranger: its bytes are read
-  Notifier* turn = nullptr;  // while it waits for a place: wakes it
+  bool has_place = false;    // its bytes are read although it is a stranger's
+  Notifier* turn = nullptr;  // wakes it while it waits to be read
 
   bool is_unfinished() const { return phase == Phase::kNew || phase == Phase::kReading; }
   // A first request counts from when the connection was accepted, handshake included.
@@ -39,20 +39,21 @@ struct ServerConnection {
 
 using ServerConnections = std::list<ServerConnection>;
 
-// What the server has run out of: connections, memory for bodies, strangers without a place, or
-// places.
+// The server has run out of one of these: connections, memory for bodies, the number of strangers'
+// connections that may wait to be read, or the number of those that are read.
 enum class Scarce { kConnections, kBodyBytes, kWaiting, kPlaces };
 
 // The connection to close: the oldest of those that have been unfinished for `grace`, of the peer
 // (address) that has the most of them, by number or by bytes. Where connections are short, none has
 // been, and no more are unfinished than idle: the one that has been idle longest, of the peer with
 // most idle ones. nullptr: none may be closed yet. A client with proper requests finishes each
-// within `grace`, so one that does not cannot take the connections of the others. Of strangers: the
-// oldest that waits, and the oldest that has had a place for `grace`, whether it is idle or not.
+// within `grace`, so one that does not cannot take the connections of the others. With kWaiting it
+// is the oldest stranger's connection that waits, and with kPlaces the oldest that has been read
+// for `grace`, whether it is idle or not.
 ServerConnection* find_victim(ServerConnections& connections, Scarce what,
                               ServerConnection::Steady now, Milliseconds grace);
 
-// How many strangers have a place, or wait (kWaiting).
+// How many connections of strangers are read (kPlaces), or wait to be read (kWaiting).
 std::size_t count_strangers(const ServerConnections& connections, Scarce what);
 
 // How many connections, or bytes of bodies, are still held by connections that were closed to make

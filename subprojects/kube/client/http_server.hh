@@ -56,10 +56,11 @@ struct ServerOptions {
   Secret<std::string> private_key_pem;
   ServerTlsOptions tls;  // with tls.client_ca_pem, other clients are answered 401 or 403
   std::size_t max_body_bytes = 8U << 20;  // more is answered 413
-  // Of all long bodies together, from their arrival until they are answered. A body counts with the
-  // length that it announces, one in chunks as the longest. Where it does not fit in, an unfinished
-  // request makes room (connections.hh), or it waits, for half of `read_deadline` at most: then it
-  // is answered 503, to be tried again. Short ones never wait: `max_connections` bounds them.
+  // Bounds all long bodies together, from their arrival until they are answered. A body counts with
+  // the length that it announces, one in chunks as the longest. Where it does not fit in, an
+  // unfinished request makes room (connections.hh), or it waits, for half of `read_deadline` at
+  // most: then it is answered 503, to be tried again. Short ones never wait: `max_connections`
+  // bounds them.
   std::size_t max_body_bytes_in_flight = 32U << 20;
   Milliseconds header_deadline{5'000};   // for the TLS handshake, and for a begun request's headers
   Milliseconds read_deadline{10'000};    // for the body, and for the writing of the answer
@@ -75,12 +76,12 @@ struct ServerOptions {
   std::size_t max_new = 0;
   bool keeps_alive = true;  // false: one request a connection
   // Whether a request is one of a known client, by its header Authorization; empty: all are. Others
-  // are handled without their bodies, and their connection is closed after the answer. A connection
-  // is a stranger's until its first request of a known client. `max_strangers` of these have a
-  // place: their bytes are read. Where all are taken, the one makes room that has had its place for
-  // longest, and for `stranger_grace` at least. Others wait, with their first byte unread, and the
-  // newest gets the next place: in a flood the client that is served is the one that came after it.
-  // More than `max_waiting` of those never wait: the oldest makes room at once.
+  // are handled without their bodies, and their connection is closed after the answer. Until its
+  // first request of a known client a connection is a stranger's, and `max_strangers` of these are
+  // read at the same time. A further one waits, with its first byte unread, until the one that has
+  // been read for longest, and for `stranger_grace` at least, is closed to make room. The newest
+  // that waits is read next: in a flood the client that is served is the one that came after it.
+  // More than `max_waiting` never wait: the oldest of them makes room at once.
   std::function<bool(const Secret<std::string>& authorization)> is_known;
   std::size_t max_strangers = 64;
   std::size_t max_waiting = 512;

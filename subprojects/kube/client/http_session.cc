@@ -65,7 +65,8 @@ class Entry {
     state_->body_bytes += bytes;
     co_return true;
   }
-  // Of a stranger: waits for its first byte, then for a place; false: it is not served.
+  // Waits for the first byte of a connection that is a stranger's, then until one of those that are
+  // read at the same time is free for it. False: it is not served.
   Task<bool> take_place(Deadline deadline) {
     if (!co_await at_->stream->await_bytes()) co_return false;
     const auto executor = state_->acceptor.get_executor();

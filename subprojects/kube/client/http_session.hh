@@ -15,7 +15,7 @@
 
 namespace kube {
 
-// What the acceptor and all sessions share. Every session holds it, so it outlives the HttpServer
+// The acceptor and all sessions share this. Every session holds it, so it outlives the HttpServer
 // where a handler still runs.
 struct ServerState {
   ServerState(asio::io_context& io, ServerOptions options, HttpServer::Handler handler);
@@ -31,12 +31,13 @@ struct ServerState {
   bool is_stopping = false;
   TaskGroup tasks;
 
-  // As HttpServer::stop().
+  // Does what HttpServer::stop() says.
   void stop();
   // Waits for a change. Where a connection can make room, it is closed first, unless those that
   // were closed before it will give back what is `missing`.
   Task<void> make_room(Scarce what, std::size_t missing, Deadline deadline);
-  // Of the strangers that wait for a place; nullptr: none does.
+  // Finds the newest of the connections without a known client that wait to be read; nullptr: none
+  // waits.
   ServerConnection* newest_waiting();
 };
 

@@ -9,11 +9,11 @@
 namespace kube {
 namespace {
 
-// Of everything that the copies of one patch add, in bytes of JSON: the API server's limit. A copy
-// of a list into itself doubles it.
+// This is the API server's limit of what the copies of one patch add together, in bytes of JSON,
+// since a copy of a list into itself doubles it.
 constexpr std::size_t kMaxCopied = 3U << 20;
-// As parse_json(): functions of JSON recurse with the document, and copies of copies would double
-// its depth.
+// This is the limit of parse_json(), too: functions of JSON recurse with the document, and copies
+// of copies would double its depth.
 constexpr std::size_t kMaxDepth = 200;
 
 // nullopt where a "~" is followed by neither "0" nor "1".

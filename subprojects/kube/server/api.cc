@@ -25,7 +25,7 @@ constexpr int kMaxNameAttempts = 8;
 // So that a suffix of five makes a label of at most 63 bytes.
 constexpr std::size_t kLongestGeneratedBase = 58;
 constexpr std::size_t kLongestManager = 128;
-// As kube-apiserver's (k8s.io/apiserver/pkg/server/config.go): twice what may be stored.
+// This is kube-apiserver's bound (k8s.io/apiserver/pkg/server/config.go): twice what may be stored.
 constexpr std::size_t kMaxBody = 2 * kStoredLimits.max_bytes;
 
 bool is_review(std::string_view path) {
