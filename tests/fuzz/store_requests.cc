@@ -130,8 +130,37 @@ class World {
     }
     hold(count == journal_.size(), "a restart brings nothing back", std::to_string(count));
   }
+  // A row that a disk has damaged is refused, or it is an object like others.
+  void check_damage(Choices choices) const {
+    World other;
+    for (const auto& [place, text] : journal_) {
+      Json object = *kube::parse_json(text);
+      for (int times = choices.one_in(2) ? 1 : 2; times > 0; --times) damage(choices, object);
+      static_cast<void>(other.store_.restore(place.first, place.second, kube::print_json(object)));
+    }
+    other.check_all();
+    other.collect();
+  }
 
  private:
+  static void damage(Choices& choices, Json& object) {
+    static const std::vector<std::string> kMembers{
+        "kind",        "apiVersion", "metadata",        "spec",         "status",
+        "data",        "name",       "namespace",       "uid",          "resourceVersion",
+        "labels",      "finalizers", "managedFields",   "generation",   "creationTimestamp",
+        "annotations", "selfLink",   "ownerReferences", "generateName", "deletionTimestamp"};
+    static const std::vector<std::string> kValues{
+        "null", "\"x\"", "7", "[]", "{}", "[7]", "true", "{\"a\":7}", "[{\"a\":[7]}]", "-1"};
+    const std::size_t at = choices.pick(kMembers.size());
+    Json& metadata = object["metadata"];
+    Json& owner = at >= 6 && metadata.is_object() ? metadata : object;
+    if (!owner.is_object()) return;
+    if (choices.one_in(4)) {
+      owner.erase(kMembers[at]);
+    } else {
+      owner.set(kMembers[at], *kube::parse_json(choices.of(kValues)));
+    }
+  }
   static kube::Time now() { return kube::Time::from_seconds(1'800'000'000); }
   kube::server::Api::Environment environment() {
     kube::server::Api::Environment made;
@@ -280,6 +309,8 @@ std::string run_store_requests(std::string_view bytes) {
       world.check_all();
     }
     world.check_restore();
+    last = "damage";
+    world.check_damage(Choices(bytes));
   } catch (const std::exception& error) {
     return fmt::format("{} (after {})", error.what(), last);
   }

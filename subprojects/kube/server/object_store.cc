@@ -1,5 +1,7 @@
 #include "kube/server/object_store.hh"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <stdexcept>
@@ -21,11 +23,28 @@ std::int64_t version_of(const Json& object) {
   return version;
 }
 
-// What watches show of a deletion.
+// Watches show this of a deletion.
 Object last_state(const Json& before, std::int64_t version) {
   Json last = before;
   last["metadata"].set("resourceVersion", std::to_string(version));
   return std::make_shared<const Json>(std::move(last));
+}
+
+// The answer says what the object lacks of all that every stored object has; "": nothing.
+std::string damage_of(const Json& object, const Resource& resource, const ObjectKey& key) {
+  const Json& metadata = object.get("metadata");
+  const std::string_view version = object.get_string("apiVersion");
+  const std::size_t slash = version.rfind('/');
+  const std::string_view group = slash == version.npos ? "" : version.substr(0, slash);
+  if (object.get_string("kind") != resource.kind)
+    return fmt::format("kind is not {}", resource.kind);
+  if (version.empty() || group != resource.group)
+    return fmt::format("apiVersion is not one of {}", resource.api_version());
+  if (key_of(object) != key || key.name.empty())
+    return fmt::format("metadata does not name {}", key.to_string());
+  if (metadata.get_string("uid").empty()) return "metadata.uid is missing or no text";
+  if (version_of(object) <= 0) return "metadata.resourceVersion is missing or no number";
+  return "";
 }
 
 }  // namespace
@@ -172,12 +191,12 @@ Result<void> ObjectStore::restore(const Resource& resource, const ObjectKey& key
                                   std::string text) {
   auto object = parse_json(text);
   if (!object) return tl::unexpected(std::move(object.error()));
-  if (!object->is_object() || key_of(*object) != key || key.name.empty() ||
-      uid_of(*object).empty()) {
-    return fail(ErrorCode::kInvalid, "it is no object with a uid whose metadata names {}",
-                key.to_string());
-  }
   Stored& in = stored(resource);
+  if (const std::string problem = damage_of(*object, resource, key); !problem.empty())
+    return fail(ErrorCode::kInvalid, "{}", problem);
+  if (const Place* other = find_uid(uid_of(*object)))
+    return fail(ErrorCode::kInvalid, "metadata.uid is that of {} {}", other->resource->kind,
+                other->key.to_string());
   version_ = std::max(version_, version_of(*object));
   start_ = version_;
   places_[uid_of(*object)] = {&in.resource, key};

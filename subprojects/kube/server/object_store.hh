@@ -22,13 +22,13 @@ namespace kube::server {
 
 using Object = std::shared_ptr<const Json>;
 
-// Of a whole object.
+// Both read the metadata of a whole object.
 ObjectKey key_of(const Json& object);
 std::string uid_of(const Json& object);
 
-// What a client may store: etcd's bound of a request, as kube-apiserver has it. The clients of the
-// server read objects within lists, watch events, Tables and admission reviews, which are a few
-// levels and values more, by kObjectLimits.
+// These limits bound what a client may store: `max_bytes` is etcd's bound of a request, as
+// kube-apiserver has it. The clients of the server read objects within lists, watch events, Tables
+// and admission reviews, which are a few levels and values more, by kObjectLimits.
 inline constexpr JsonLimits kStoredLimits{.max_bytes = 1'572'864,
                                           .max_depth = kObjectLimits.max_depth - 10,
                                           .max_values = kObjectLimits.max_values - 1'000};
@@ -64,9 +64,10 @@ struct Change {
   ObjectKey key;
   Object before;  // nullptr: created
   Object after;   // nullptr: deleted
-  // What watches show: `after`, or of a deletion the last state with the version of its end.
+  // Watches show this: `after`, or after a deletion the last state with the version of its end.
   Object state;
-  // Of `after`, as readable_text() has made it; nullptr in a store of kObjects without a journal.
+  // The text of `after`, as readable_text() has made it; nullptr in a store of kObjects without a
+  // journal.
   std::shared_ptr<const std::string> text;
   std::string_view type() const { return !before ? "ADDED" : after ? "MODIFIED" : "DELETED"; }
 };
@@ -105,7 +106,8 @@ class ObjectStore {
   // Removes it. nullptr where it does not exist.
   Object erase(const Resource& resource, const ObjectKey& key);
   // Puts back the text that a journal has kept, with its resourceVersion, without observers or
-  // history. Errors (kInvalid): the text cannot be read, or is of no object of this key.
+  // history. Errors (kInvalid): the text cannot be read, or is not that of a whole object of this
+  // kind and key whose uid no other has.
   Result<void> restore(const Resource& resource, const ObjectKey& key, std::string text);
 
   // Called with each change before it is made, and stores the change's text; what it throws comes

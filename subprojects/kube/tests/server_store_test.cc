@@ -150,21 +150,46 @@ TEST_CASE("object_store: what could not be read back is not stored") {
   CHECK(journaled == 1);
 }
 
-TEST_CASE("object_store: a text that is no object of its key is not restored") {
+TEST_CASE("object_store: a text that is no object of its kind and key is not restored") {
   ObjectStore store;
   store.add_collection(kConfigMaps);
-  const auto why = [&store](std::string text) {
-    const auto restored = store.restore(kConfigMaps, {"n", "a"}, std::move(text));
+  const auto why = [&store](const std::string& text, const char* name = "a") {
+    const auto restored = store.restore(kConfigMaps, {"n", name}, text);
     return restored ? "" : restored.error().message;
   };
-  const std::string other = "names n/a";
+  Json whole = config_map("a", "1");
+  whole["metadata"].set("resourceVersion", "7");
   CHECK_THAT(why("{"), Catch::Contains("bad JSON"));
-  CHECK_THAT(why("5"), Catch::Contains(other));
-  CHECK_THAT(why("{}"), Catch::Contains(other));
-  CHECK_THAT(why(print_json(config_map("b", "1"))), Catch::Contains(other));
-  Json without = config_map("a", "1");
-  without["metadata"].erase("uid");
-  CHECK_THAT(why(print_json(without)), Catch::Contains(other));
+  for (const char* text : {"5", "{}", "[]", "null"}) CHECK(why(text) == "kind is not ConfigMap");
+  CHECK(why(print_json(whole), "b") == "metadata does not name n/b");
+  struct Row {
+    const char* member;
+    const char* value;
+    const char* problem;
+  };
+  const Row rows[] = {
+      {"kind", "'Secret'", "kind is not ConfigMap"},
+      {"apiVersion", "null", "apiVersion is not one of v1"},
+      {"apiVersion", "'apps/v1'", "apiVersion is not one of v1"},
+      {"metadata", "[]", "metadata does not name n/a"},
+      {"metadata.name", "5", "metadata does not name n/a"},
+      {"metadata.namespace", "'b'", "metadata does not name n/a"},
+      {"metadata.uid", "null", "metadata.uid is missing or no text"},
+      {"metadata.resourceVersion", "null", "metadata.resourceVersion is missing or no number"},
+      {"metadata.resourceVersion", "7", "metadata.resourceVersion is missing or no number"},
+      {"metadata.resourceVersion", "'x'", "metadata.resourceVersion is missing or no number"},
+  };
+  for (const Row& row : rows) {
+    Json damaged = whole;
+    const std::string_view member(row.member);
+    const std::size_t dot = member.find('.');
+    Json& owner = dot == member.npos ? damaged : damaged["metadata"];
+    owner.set(member.substr(dot == member.npos ? 0 : dot + 1), json(row.value));
+    CHECK(why(print_json(damaged)) == row.problem);
+  }
   CHECK(store.all(kConfigMaps).empty());
-  CHECK(why(print_json(config_map("a", "1"))).empty());
+  CHECK(why(print_json(whole)) == "");
+  Json same_uid = whole;
+  same_uid["metadata"].set("name", "b");
+  CHECK(why(print_json(same_uid), "b") == "metadata.uid is that of ConfigMap n/a");
 }
