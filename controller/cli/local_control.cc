@@ -52,13 +52,18 @@ Result<Connected> connect(const LocalDaemon& daemon, const std::string& ns = "")
   return Connected{std::move(*running), std::move(*cluster)};
 }
 
+std::string lines_of(const std::vector<std::string>& sentences) {
+  std::string text;
+  for (const std::string& sentence : sentences) text += "  " + plain_text(sentence) + "\n";
+  return text;
+}
+
 std::string summary(const DaemonStatus& running) {
   std::string text = fmt::format("up at {}, {}process {}, version {}\n", running.address,
                                  running.tier ? fmt::format("tier {}, ", *running.tier) : "",
                                  running.pid, running.version);
   if (!running.tier) text += fmt::format("  {}\n", kNoNode);
-  for (const auto* sentences : {&running.notices, &running.unreadable})
-    for (const std::string& sentence : *sentences) text += "  " + plain_text(sentence) + "\n";
+  text += lines_of(running.notices) + lines_of(running.unreadable);
   return text;
 }
 
@@ -226,7 +231,7 @@ int run_local_up(const LocalUpOptions& given, Console& console) {
   if (!connected) return refuse(console, "up", connected.error());
   const auto made = connected->cluster->run(create_missing_runtimes(connected->cluster->client()));
   if (!made) return refuse(console, "up", made.error());
-  console.out << summary(*running)
+  console.out << summary(*running) << lines_of(running->changes)
               << "kubectl and the SDK find it after: eval \"$(trainer local env)\"\n";
   if (is_new) console.out << kNoSandbox;
   return kExitDone;

@@ -105,9 +105,17 @@ std::optional<DaemonStatus> LocalDaemon::status() const {
   if (json->find("tier") != nullptr) status.tier = json->get_int("tier");
   status.path = json->get_string("path");
   for (const auto& [member, texts] :
-       {std::pair("notices", &status.notices), std::pair("unreadable", &status.unreadable)})
+       {std::pair("notices", &status.notices), std::pair("changes", &status.changes),
+        std::pair("unreadable", &status.unreadable)})
     for (const kube::Json& text : json->get_array(member))
       if (text.is_string()) texts->push_back(text.as_string());
+  // Now, not at its start.
+  if (Reserve(*folder).is_disk_full())
+    status.notices.push_back(fmt::format(
+        "the disk of {} is full: objects can be deleted, others may be refused: make room there",
+        state_.native()));
+  json->erase("changes");
+  json->set("notices", kube::Json::Array(status.notices.begin(), status.notices.end()));
   status.json = std::move(*json);
   return status;
 }
@@ -177,7 +185,7 @@ Result<DaemonStatus> LocalDaemon::spawn(const OwnedDirectory& folder,
 
 Result<void> LocalDaemon::keep_options(const OwnedDirectory& folder,
                                        const std::vector<std::string>& options) {
-  return folder.replace("options", fmt::format("{}", fmt::join(options, "\n")));
+  return Reserve(folder).replace("options", fmt::format("{}", fmt::join(options, "\n")));
 }
 
 std::vector<std::string> LocalDaemon::options() const {
@@ -218,6 +226,10 @@ std::string LocalDaemon::reason_of_end(const OwnedDirectory& folder, int wait_st
     from = text.rfind('\n', from - 1);
   std::string lines = text.substr(from == std::string::npos ? 0 : from);
   boost::algorithm::trim_left(lines);
+  if (lines.empty() && Reserve(folder).is_disk_full())
+    return fmt::format(
+        "the daemon has ended without a word, for the disk of {} is full: make room there",
+        folder.path().native());
   return fmt::format("the daemon ended with {} {} before it served; {}: {}",
                      WIFSIGNALED(wait_status) ? "signal" : "exit status",
                      WIFSIGNALED(wait_status) ? WTERMSIG(wait_status) : WEXITSTATUS(wait_status),

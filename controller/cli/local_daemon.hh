@@ -36,9 +36,10 @@ struct DaemonStatus {
   std::string version;
   std::optional<std::int64_t> tier;     // nullopt: it has no node
   std::vector<std::string> notices;     // what this machine does not offer
+  std::vector<std::string> changes;     // by its start, for the command that has started it
   std::vector<std::string> unreadable;  // a sentence for each object that its start set aside
   std::string path;                     // $PATH of pods
-  kube::Json json;                      // all of it
+  kube::Json json;                      // all of it but the changes
 };
 
 // Concurrency: one thread. All functions block; start() for as long as the daemon needs to be

@@ -251,7 +251,7 @@ class LocalRun {
       if (!started) say(started.error().message);
       if (!started || started->address == address_) continue;
       // Another program has taken its port meanwhile, and requests of this command would go there.
-      for (const std::string& notice : started->notices) say(notice);
+      for (const std::string& change : started->changes) say(change);
       say(fmt::format("the jobs go on: `{} local logs -f JOB` shows their output",
                       console_.program));
       has_daemon_left_ = true;
@@ -336,7 +336,7 @@ Result<int> run_jobs(const LocalRunOptions& options, const Registry& registry, C
                                *running->tier, python.empty() ? "not in PATH" : python);
   else
     console.err << fmt::format("-- local mode {}\n", kNoNode);
-  for (const auto* sentences : {&running->notices, &running->unreadable})
+  for (const auto* sentences : {&running->notices, &running->changes, &running->unreadable})
     for (const std::string& sentence : *sentences)
       if (!was_up || sentences == &running->unreadable)
         console.err << "-- " << plain_text(sentence) << '\n';
@@ -346,8 +346,9 @@ Result<int> run_jobs(const LocalRunOptions& options, const Registry& registry, C
                console);
   const auto failed = (*cluster)->run(run.run(std::move(*objects)));
   if (!failed) return tl::unexpected(failed.error());
-  Console local = console;
-  local.program += " local";  // advice names its subcommands
+  // Advice names its subcommands.
+  Console local(console.in, console.out, console.err, console.program + " local",
+                console.is_terminal);
   for (const ObjectKey& job : *failed) {
     console.out << std::flush;
     WhyOptions why;

@@ -12,6 +12,7 @@
 #include "controller/kinds/registry.hh"
 #include "controller/local/kinds/kinds.hh"
 #include "controller/local/local_server.hh"
+#include "controller/local/reserve.hh"
 #include "controller/process/process.hh"
 #include "controller/process/run.hh"
 #include "kube/manager/event_loop.hh"
@@ -65,14 +66,16 @@ kube::Result<void> announce(const LocalServer& server) {
                              {"version", TRAINER_VERSION}});
   const std::vector<std::string>& unreadable = server.unreadable();
   ready.set("unreadable", Json::Array(unreadable.begin(), unreadable.end()));
-  std::vector<std::string> notices = server.notices();
+  const std::vector<std::string>& changes = server.changes();
+  ready.set("changes", Json::Array(changes.begin(), changes.end()));
+  std::vector<std::string> notices;
   if (const auto& node = server.node_status()) {
     ready.set("tier", node->tier);
-    notices.insert(notices.begin(), node->notices.begin(), node->notices.end());
+    notices = node->notices;
     ready.set("path", node->path);
   }
   ready.set("notices", Json::Array(notices.begin(), notices.end()));
-  return server.state().folder().replace(kReadyFile, kube::print_json(ready) + "\n");
+  return Reserve(server.state().folder()).replace(kReadyFile, kube::print_json(ready) + "\n");
 }
 
 // Where another controller reconciles the kinds, its rules count: those of this program might

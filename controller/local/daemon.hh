@@ -24,8 +24,8 @@ struct LocalOptions {
 // Serves until SIGTERM or SIGINT (returns 0): then the pods that run are stopped, and their state
 // is stored. If it is killed the pods go on, and the next daemon takes them over. Where it cannot
 // start, or an error ends the control loops, it prints one sentence to standard error and returns
-// 1. STATE/daemon.json exists while requests are served: {pid, address, version, and of the node:
-// tier, notices, path}. STATE/kubeconfig stays.
+// 1. STATE/daemon.json exists while requests are served: {pid, address, version, unreadable,
+// changes, notices, and of the node: tier, path}. STATE/kubeconfig stays.
 int run_daemon(const LocalOptions& options);
 
 }  // namespace trainer

@@ -5,6 +5,7 @@
 #include <sqlite3.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <map>
 #include <utility>
@@ -26,8 +27,17 @@ constexpr const char* kSettings =
     "PRAGMA locking_mode=EXCLUSIVE;"
     "PRAGMA journal_mode=WAL;"
     "PRAGMA synchronous=NORMAL;"
-    "PRAGMA journal_size_limit=4194304;"
+    "PRAGMA wal_autocheckpoint=1000;"
+    "PRAGMA temp_store=MEMORY;"  // other disks may be full, too
     "PRAGMA cache_size=-256;";
+// The write-ahead log keeps its blocks: after a checkpoint it is written from its beginning. It has
+// up to 1,000 pages before, and those of the change that follows.
+constexpr off_t kLogBytes = 6 << 20;
+// The database grows in such steps, whose blocks are allocated.
+constexpr int kStepBytes = 1 << 20;
+constexpr std::int64_t kPageBytes = 4'096;
+// Of the trees of the table and its index: what a change may add to them besides its text.
+constexpr std::int64_t kTreePages = 32;
 constexpr const char* kTables =
     "BEGIN;"
     "CREATE TABLE objects (kind TEXT NOT NULL, ns TEXT NOT NULL, name TEXT NOT NULL,"
@@ -63,15 +73,28 @@ void bind_text(sqlite3_stmt* statement, int index, std::string_view text) {
   sqlite3_bind_text(statement, index, text.data(), static_cast<int>(text.size()), SQLITE_STATIC);
 }
 
-// Clients delete to make room. Whether the change is a deletion, or follows from one.
+// Clients delete to make room. Whether the change is a deletion, or follows from one: an orphan
+// has an owner less.
 bool is_of_deletion(const Change& change) {
-  return !change.after || change.after->get("metadata").find("deletionTimestamp") != nullptr;
+  if (!change.after) return true;
+  const auto owners = [](const kube::server::Object& object) {
+    return object->get("metadata").get_array("ownerReferences").size();
+  };
+  return change.after->get("metadata").find("deletionTimestamp") != nullptr ||
+         (change.before && owners(change.after) < owners(change.before));
+}
+
+std::int64_t most_pages_of(const Change& change) {
+  constexpr std::size_t kTextOfPage = 4'000;
+  const std::size_t text = change.after ? change.text->size() : 0;
+  return static_cast<std::int64_t>(text / kTextOfPage) + kTreePages;
 }
 
 }  // namespace
 
 struct Journal::Database {
   const node::OwnedDirectory& folder;
+  std::string name;
   std::string file;
   std::unique_ptr<sqlite3, Close> handle;
   Statement begin, commit, put, erase, set_version;
@@ -97,8 +120,33 @@ struct Journal::Database {
   }
   std::string why() const { return sqlite3_errmsg(handle.get()); }
   bool is_disk_full() const {
-    return sqlite3_errcode(handle.get()) == SQLITE_FULL ||
-           sqlite3_system_errno(handle.get()) == ENOSPC;
+    const int error = sqlite3_system_errno(handle.get());
+    return sqlite3_errcode(handle.get()) == SQLITE_FULL || error == ENOSPC || error == EDQUOT;
+  }
+  bool control(int operation, void* argument) {
+    return sqlite3_file_control(handle.get(), "main", operation, argument) == SQLITE_OK;
+  }
+  // Closing the database leaves the log as it is.
+  bool keep_blocks() {
+    int is_log_kept = 1, step = kStepBytes;
+    return control(SQLITE_FCNTL_PERSIST_WAL, &is_log_kept) &&
+           control(SQLITE_FCNTL_CHUNK_SIZE, &step);
+  }
+  bool allocate_log() const {
+    const auto log = folder.open_file(name + "-wal", O_RDWR);
+    return log && posix_fallocate(log->get(), 0, kLogBytes) == 0;
+  }
+  // Allocates blocks for so many more pages. The answer is how many there are for, free pages
+  // included. A checkpoint gives back all but the last step that has pages.
+  std::int64_t allocate(std::int64_t pages) {
+    constexpr std::int64_t kStepPages = kStepBytes / kPageBytes;
+    const std::int64_t count = number("PRAGMA page_count");
+    const std::int64_t unused = number("PRAGMA freelist_count");
+    const std::int64_t spare = unused + (kStepPages - count % kStepPages) % kStepPages;
+    const std::int64_t wanted = std::max<std::int64_t>(pages - unused, 0) + count;
+    sqlite3_int64 bytes = wanted * kPageBytes;
+    if (!control(SQLITE_FCNTL_SIZE_HINT, &bytes)) return std::min(spare, pages - 1);
+    return std::max(spare, pages);
   }
 
   bool is_prepared() {
@@ -137,14 +185,17 @@ struct Journal::Database {
 };
 
 Journal::Journal(std::unique_ptr<Database> database, const node::OwnedDirectory& folder)
-    : database_(std::move(database)), reserve_(folder) {}
+    : database_(std::move(database)), reserve_(folder), has_reserve_(database_->allocate_log()) {
+  spare_pages_ = database_->allocate(kTreePages);
+}
 
 Journal::~Journal() = default;
 
 // The database, and what SQLite keeps beside it: all of it is this user's.
 Result<void> Journal::check_files(const node::OwnedDirectory& folder, const std::string& name) {
-  for (const char* suffix : {"-wal", "-shm", "-journal"})
-    if (const auto file = folder.open_file(name + suffix, O_RDONLY);
+  for (const std::string& other :
+       {name + "-wal", name + "-shm", name + "-journal", std::string(kReserveFile)})
+    if (const auto file = folder.open_file(other, O_RDONLY);
         !file && file.error().code != kube::ErrorCode::kNotFound)
       return tl::unexpected(file.error());
   const auto made = folder.open_file(name, O_RDWR | O_CREAT);
@@ -158,7 +209,8 @@ Result<void> Journal::check_files(const node::OwnedDirectory& folder, const std:
 Result<std::unique_ptr<Journal>> Journal::open(const node::OwnedDirectory& folder,
                                                const std::string& name) {
   if (auto checked = check_files(folder, name); !checked) return tl::unexpected(checked.error());
-  auto database = std::unique_ptr<Database>(new Database{folder, (folder.path() / name).string()});
+  auto database =
+      std::unique_ptr<Database>(new Database{folder, name, (folder.path() / name).string()});
   sqlite3* handle = nullptr;
   constexpr int kFlags =
       SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW;
@@ -177,7 +229,7 @@ Result<std::unique_ptr<Journal>> Journal::open(const node::OwnedDirectory& folde
                       database->file, format, kFormat);
   }
   if (format == 0 && !database->run(kTables)) return refused();
-  if (!database->is_prepared()) return refused();
+  if (!database->is_prepared() || !database->keep_blocks()) return refused();
   return std::unique_ptr<Journal>(new Journal(std::move(database), folder));
 }
 
@@ -235,7 +287,7 @@ Result<std::vector<std::string>> Journal::restore(kube::server::ObjectStore& sto
 // Writes the file first: the text is in one of both whenever this process ends. The answer is the
 // file's path.
 Result<std::string> Journal::set_aside(const Row& row) {
-  const auto folder = node::OwnedDirectory::make(database_->folder.path() / kSetAside);
+  const auto folder = database_->folder.make_folder(kSetAside);
   if (!folder) return tl::unexpected(folder.error());
   // The name is of the content, so that another text of the same object does not replace it.
   const std::string file =
@@ -257,36 +309,41 @@ bool Journal::try_to_write(const Change& change) {
 }
 
 void Journal::write(const Change& change) {
-  if (try_to_write(change)) return refill_reserve();
   Database& database = *database_;
-  std::string why = database.why();
-  const bool is_full = database.is_disk_full();
-  database.roll_back();
-  if (is_full && is_of_deletion(change)) {
-    reserve_.give_back();
-    has_reserve_ = false;
-    // Its file may have the size that the change needs.
-    database.run("PRAGMA wal_checkpoint(TRUNCATE)");
-    if (try_to_write(change)) return;
+  const bool is_deletion = is_of_deletion(change);
+  const std::int64_t pages = most_pages_of(change);
+  std::string why = "the disk is full";
+  if (is_deletion || has_room_for(pages)) {
+    bool is_written = try_to_write(change);
+    if (!is_written && database.is_disk_full() && is_deletion) {
+      database.roll_back();
+      reserve_.give_back();
+      has_reserve_ = false;
+      // Its pages have room now in the file, and the log begins anew.
+      database.run("PRAGMA wal_checkpoint");
+      is_written = try_to_write(change);
+    }
+    if (is_written) {
+      spare_pages_ = std::max<std::int64_t>(spare_pages_ - pages, 0);
+      return;
+    }
     why = database.why();
     database.roll_back();
   }
-  throw StorageError(database.file + ": the change was not stored: " + why +
-                     ": nothing was changed, and reads go on; make room, and send it again");
+  throw StorageError(
+      fmt::format("{}: the change was not stored: {}: nothing was changed, and {} go "
+                  "on; make room, and send it again",
+                  database.file, why, is_deletion ? "reads" : "reads and deletes"));
+}
+
+bool Journal::has_room_for(std::int64_t pages) {
+  if (!has_reserve_) fill_reserve();
+  if (has_reserve_ && spare_pages_ < pages) spare_pages_ = database_->allocate(pages);
+  return has_reserve_ && spare_pages_ >= pages;
 }
 
 void Journal::fill_reserve() {
-  has_reserve_ = reserve_.fill();
-}
-
-// Tries again after a deletion on a full disk. It pauses between tries, since most changes follow
-// others at once.
-void Journal::refill_reserve() {
-  constexpr std::chrono::seconds kPause(10);
-  const auto now = std::chrono::steady_clock::now();
-  if (has_reserve_ || now - refilled_ < kPause) return;
-  refilled_ = now;
-  fill_reserve();
+  has_reserve_ = database_->allocate_log() && reserve_.fill();
 }
 
 }  // namespace trainer

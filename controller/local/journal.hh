@@ -2,7 +2,6 @@
 // is answered.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <stdexcept>
@@ -27,12 +26,14 @@ inline constexpr const char* kSetAside = "unreadable";
 // A SQLite database: `objects` has the text of each object, `meta` the version of the last change.
 // A commit reaches the operating system before write() returns, so it survives the end of this
 // process by any signal; after a power failure the last commits may be missing, each as a whole.
+// A change that is no deletion is committed only where the disk has room for all that it makes of
+// the file, and for what deletions need after it: so these do not depend on the room of the disk.
 // Concurrency: one thread at a time.
 class Journal {
  public:
   // Opens the file of the folder, or makes it; the folder outlives the Journal. Errors (kInvalid)
   // are a sentence with its name: no database, one that another user could have written, one of a
-  // newer version of this program, no space.
+  // newer version of this program, no room.
   static kube::Result<std::unique_ptr<Journal>> open(const node::OwnedDirectory& folder,
                                                      const std::string& name = "state.db");
   ~Journal();
@@ -49,9 +50,9 @@ class Journal {
   kube::Result<std::vector<std::string>> restore(kube::server::ObjectStore& store,
                                                  const std::vector<kube::Resource>& resources);
   // Throws StorageError where the change could not be stored: then nothing of it is in the file,
-  // and a later one may succeed. On a full disk changes of deletions use the reserve.
+  // and a later one may succeed. On a full disk only changes of deletions are stored.
   void write(const kube::server::Change& change);
-  // Allocates it, once what a start writes is on the disk.
+  // Allocates the reserve and the log, once what a start writes is on the disk.
   void fill_reserve();
 
  private:
@@ -62,12 +63,12 @@ class Journal {
   kube::Result<std::string> set_aside(const Row& row);
   Journal(std::unique_ptr<Database> database, const node::OwnedDirectory& folder);
   bool try_to_write(const kube::server::Change& change);
-  void refill_reserve();
+  bool has_room_for(std::int64_t pages);
 
   std::unique_ptr<Database> database_;
   const Reserve reserve_;
-  bool has_reserve_ = true;  // false: a deletion has used it, or there was no room for it
-  std::chrono::steady_clock::time_point refilled_{};
+  bool has_reserve_ = true;       // false: a deletion has used it, or there was no room for it
+  std::int64_t spare_pages_ = 0;  // by which the database can grow without room on the disk
 };
 
 }  // namespace trainer

@@ -177,7 +177,7 @@ Result<void> LocalServer::listen() {
   if (!port) return tl::unexpected(port.error());
   address_ = fmt::format("https://127.0.0.1:{}", *port);
   if (is_moved)
-    notices_.push_back(
+    changes_.push_back(
         fmt::format("port {} is taken by another program: the server has port {} from now on. "
                     "Clients that read {} again find it; copies of that file have to be made again",
                     kept, *port, (state().path() / "kubeconfig").string()));

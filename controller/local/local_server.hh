@@ -52,8 +52,8 @@ class LocalServer {
   const Access& access() const { return state_.access; }
   // The state of the node at its start; nullopt without one.
   const std::optional<NodeStatus>& node_status() const { return node_status_; }
-  // What is different from the last start, as sentences.
-  const std::vector<std::string>& notices() const { return notices_; }
+  // What is different from the last start, as sentences that are said once.
+  const std::vector<std::string>& changes() const { return changes_; }
   // A sentence for each object that this start could not read.
   const std::vector<std::string>& unreadable() const { return unreadable_; }
   // For clients in this process, such as the control loops. Each transport ends before stop(), and
@@ -99,7 +99,7 @@ class LocalServer {
   kube::ApiClient node_client_;
   std::optional<NodeAgent> node_;
   std::optional<NodeStatus> node_status_;
-  std::vector<std::string> notices_;
+  std::vector<std::string> changes_;
   std::vector<std::string> unreadable_;
   kube::TaskGroup tasks_;
   std::thread thread_;

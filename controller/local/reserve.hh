@@ -1,24 +1,40 @@
-// Room on the disk for what has to work also where it is full: deletes, and the next start.
+// Room on the disk for what has to work also where it is full: the next start, and deletes that
+// have used up the room that the database keeps for them.
 #pragma once
 
+#include <cstddef>
+#include <string>
+#include <string_view>
+
 #include "controller/node/owned.hh"
+#include "kube/model/error.hh"
 
 namespace trainer {
 
+inline constexpr const char* kReserveFile = "reserve";
+
 // A file of the state directory whose blocks are allocated. It may be smaller where there was less
-// room. Concurrency: one thread; another process may give it back, too.
+// room. Concurrency: one thread; another process may give a part of it back, too.
 class Reserve {
  public:
   // `folder` outlives it.
   explicit Reserve(const node::OwnedDirectory& folder) : folder_(folder) {}
   // Allocates it again, as far as there is room. False: it is smaller than it should be.
   bool fill() const;
-  // False: there was nothing to give back.
-  bool give_back() const;
-  // Gives it back where the disk has no room for the files of a start.
+  // Gives back all but what some starts need.
+  void give_back() const;
+  // Gives back what one start needs, where the disk has no room for it.
   void make_room_for_start() const;
+  // Writes a small file of the folder; where the disk is full, into room that it gives back.
+  // Errors: as OwnedDirectory::replace().
+  kube::Result<void> replace(const std::string& name, std::string_view text) const;
+  // Whether the disk has too little room to fill it.
+  bool is_disk_full() const;
 
  private:
+  void give_back_start() const;
+  bool has_disk_room_for(std::size_t bytes) const;
+  void shrink_to(std::size_t bytes) const;
   const node::OwnedDirectory& folder_;
 };
 

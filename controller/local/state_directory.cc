@@ -46,8 +46,11 @@ Result<std::unique_ptr<StateDirectory>> StateDirectory::lock(const std::filesyst
         "it",
         folder->path().string(), holder.empty() ? "" : " (process " + holder + ")");
   }
-  if (::ftruncate(lock->get(), 0) != 0 || !node::write_all(*lock, std::to_string(::getpid())))
-    return node::system_failure((folder->path() / kLock).string());
+  // In place, for which a full disk has room.
+  const std::string process = std::to_string(::getpid());
+  if (!node::write_all(*lock, process) ||
+      ::ftruncate(lock->get(), static_cast<off_t>(process.size())) != 0)
+    return node::write_failure(folder->path() / kLock);
   return std::unique_ptr<StateDirectory>(new StateDirectory(std::move(*folder), std::move(*lock)));
 }
 

@@ -97,11 +97,12 @@ void NodeAgent::find_network(const node::TierProbe& probe) {
   if (node_.facts.has_network) return;
   status_.notices.push_back(fmt::format(
       "other users of this machine{} can connect to the ports of pods, and most frameworks trust "
-      "all that connect{}",
+      "all that connect{}: run here only what they may see and change{}",
       node_.facts.tier == Tier::kPlain
           ? ", and other machines where a program listens on all addresses,"
           : "",
-      is_first_tier ? " (" + probe.network_problem + ")" : ""));
+      is_first_tier ? " (" + probe.network_problem + ")" : "",
+      is_first_tier ? "" : ", or use a machine that `local status` shows in tier 1"));
 }
 
 void NodeAgent::find_facts() {
@@ -113,8 +114,11 @@ void NodeAgent::find_facts() {
   node_.facts.mounts = read_mounts(options_.mounts);
   node_.facts.working_dir = options_.working_dir;
   node_.allocatable = node::capacity_of_machine(options_.capacity);
-  if (const auto made = node::OwnedDirectory::make(node_.pods()); !made)
-    throw std::runtime_error(made.error().message);
+  const auto state = node::OwnedDirectory::make(options_.state);
+  if (!state) throw std::runtime_error(state.error().message);
+  for (const char* name : {"pods", "volumes", "claims"})
+    if (const auto made = state->make_folder(name); !made)
+      throw std::runtime_error(made.error().message);
 }
 
 void NodeAgent::connect_runners() {

@@ -48,8 +48,17 @@ struct Pipe {
 Fd open_process(pid_t process);
 Fd copy_descriptor(const Fd& process, int number);
 
+// One message of a Unix socket, with a descriptor, unless that is below 0. `bytes` are not empty.
+// False where it failed, by errno.
+bool send_message(int socket, std::string_view bytes, int descriptor, int flags = 0);
+// Waits for a message: the answer is its size, 0 at the end, and less than that where it failed, by
+// errno. `descriptor` becomes the one that came with it, if one did.
+ssize_t receive_message(int socket, void* bytes, std::size_t size, Fd& descriptor);
+
 // "WHAT: Permission denied", by errno.
 tl::unexpected<kube::Error> system_failure(std::string_view what);
+// The same about a file or folder that is written: with a way out where the disk is full.
+tl::unexpected<kube::Error> write_failure(const std::filesystem::path& path);
 
 // False where it failed, by errno.
 bool write_all(const Fd& file, std::string_view text);
@@ -65,6 +74,8 @@ kube::Result<void> write_file(const std::filesystem::path& path, std::string_vie
 // Readers see the old text or the new one.
 kube::Result<void> replace_file(const std::filesystem::path& path, std::string_view text,
                                 mode_t mode = 0600);
+// A name that a user has written, as errors show it: in quotes, its beginning.
+std::string quoted_name(std::string_view name);
 // FOLDER/NAME, where NAME is one component of a path: every name that a user has written goes
 // through here, or through path_below(), before it is a part of a path. Errors (kUnsupported): it
 // is empty, "." or "..", too long, or has a "/" or a NUL in it.
@@ -76,5 +87,10 @@ kube::Result<std::filesystem::path> path_below(const std::filesystem::path& fold
                                                std::string_view path);
 // With its parents, mode 0700.
 kube::Result<void> make_directories(const std::filesystem::path& path);
+// Opens (O_PATH) what a relative path leads to, made as a folder where it is missing. Links may
+// lead anywhere in the folder, none out of it, at no moment. Errors name the path; empty: the
+// folder itself.
+kube::Result<Fd> open_beneath(const std::filesystem::path& folder,
+                              const std::filesystem::path& path);
 
 }  // namespace trainer::node

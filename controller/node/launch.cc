@@ -10,8 +10,8 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
-#include <cstring>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "controller/node/ports.hh"
@@ -26,50 +26,9 @@ namespace {
 
 using kube::Result;
 
-// A message of the new process: its listener, or the text of an error.
-bool send_message(int socket, std::string_view text, int descriptor) {
-  char byte = 0;
-  iovec data{text.empty() ? &byte : const_cast<char*>(text.data()), text.empty() ? 1 : text.size()};
-  msghdr message{};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-  if (descriptor >= 0) {
-    message.msg_control = control.data();
-    message.msg_controllen = control.size();
-    cmsghdr* header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int));
-    std::memcpy(CMSG_DATA(header), &descriptor, sizeof descriptor);
-  }
-  return sendmsg(socket, &message, MSG_NOSIGNAL) > 0;
-}
-
-// False at the end: the program runs, or the process is gone.
-bool receive_message(int socket, std::string& text, Fd& descriptor) {
-  std::array<char, 4'096> bytes{};
-  iovec data{bytes.data(), bytes.size()};
-  msghdr message{};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-  message.msg_control = control.data();
-  message.msg_controllen = control.size();
-  ssize_t got = 0;
-  do got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
-  while (got < 0 && errno == EINTR);
-  if (got <= 0) return false;
-  const cmsghdr* header = CMSG_FIRSTHDR(&message);
-  if (header != nullptr && header->cmsg_type == SCM_RIGHTS) {
-    int received = -1;
-    std::memcpy(&received, CMSG_DATA(header), sizeof received);
-    descriptor = Fd(received);
-  } else {
-    text.assign(bytes.data(), static_cast<std::size_t>(got));
-  }
-  return true;
-}
+// A message of the new process is this, with its listener, or the text of an error.
+constexpr std::string_view kListener("\0", 1);
+constexpr std::size_t kLongestError = 4'000;
 
 void use_output(int descriptor, int target) {
   dup2(descriptor, target);  // without O_CLOEXEC
@@ -103,7 +62,7 @@ Result<void> become(const PodConfig& pod, const ContainerConfig& container,
   if (!pod.address.empty() && pod.tier != Tier::kPlain) {
     const auto listener = install_port_filter();
     if (!listener) return tl::unexpected(listener.error());
-    if (!send_message(socket, {}, listener->get())) return system_failure("port filter");
+    if (!send_message(socket, kListener, listener->get())) return system_failure("port filter");
   }
   umask(022);
   std::vector<std::string> words = container.argv, variables = container.env;
@@ -126,7 +85,7 @@ Result<void> become(const PodConfig& pod, const ContainerConfig& container,
   use_output(out, STDOUT_FILENO);
   use_output(err, STDERR_FILENO);
   const auto failed = become(pod, container, directory, socket);
-  send_message(socket, failed.error().message.substr(0, 4'000), -1);
+  send_message(socket, failed.error().message.substr(0, kLongestError), -1);
   _exit(128);
 }
 
@@ -148,7 +107,12 @@ Result<Launched> launch(const PodConfig& pod, const ContainerConfig& container,
     run_child(pod, container, directory, there.get(), out->write.get(), err->write.get());
   there.reset();
   std::string error;
-  while (receive_message(here.get(), error, launched.listener)) {
+  // The end comes when the program runs, or the process is gone.
+  std::array<char, kLongestError> bytes{};
+  for (ssize_t got = 0;
+       (got = receive_message(here.get(), bytes.data(), bytes.size(), launched.listener)) > 0;) {
+    const std::string_view text(bytes.data(), static_cast<std::size_t>(got));
+    if (text != kListener) error = text;
   }
   if (!error.empty()) {
     waitpid(launched.process, nullptr, 0);

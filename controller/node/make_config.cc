@@ -207,9 +207,9 @@ class ConfigMaker {
     Mount mount{*source, normal(value.get_string("mountPath")), value.get_bool("readOnly")};
     std::string below(value.get_string("subPath"));
     if (below.empty()) below = expand(value.get_string("subPathExpr"), declared);
-    const auto inside = path_below(mount.source, below);
+    const auto inside = path_below("", below);
     if (!inside) return tl::unexpected(inside.error().at(field + ".subPath"));
-    mount.source = inside->native();
+    mount.sub_path = inside->native();
     // What is shared by processes of a machine is the machine's, where pods have none of their own.
     if (node_.tier != Tier::kNamespaces && mount.target == kSharedMemory && is_empty_dir(*volume))
       return {};
@@ -219,7 +219,8 @@ class ConfigMaker {
   // Of two at one path the later one counts.
   Result<void> put_mount(Mount mount, const std::string& field, ContainerConfig& made) const {
     if (node_.tier != Tier::kNamespaces) {
-      if (normal(mount.source) == mount.target) return {};
+      if (normal((std::filesystem::path(mount.source) / mount.sub_path).native()) == mount.target)
+        return {};
       return refuse(field,
                     fmt::format("{} cannot be mounted, for this machine has no user namespaces "
                                 "({}): use hostPath with the same path on both sides",

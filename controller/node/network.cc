@@ -12,7 +12,6 @@
 #include <sys/un.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -104,43 +103,16 @@ Result<Fd> listen_below(const std::filesystem::path& state) {
 
 void send_descriptor(int to, const Fd& sent) {
   const int error = sent ? 0 : errno;
-  iovec data{const_cast<int*>(&error), sizeof error};
-  msghdr message{};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-  if (sent) {
-    message.msg_control = control.data();
-    message.msg_controllen = control.size();
-    cmsghdr* header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int));
-    const int number = sent.get();
-    std::memcpy(CMSG_DATA(header), &number, sizeof number);
-  }
-  sendmsg(to, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+  send_message(to, {reinterpret_cast<const char*>(&error), sizeof error}, sent.get(), MSG_DONTWAIT);
 }
 
 // Empty, with errno, where there is none.
 Fd receive_descriptor(int from) {
   int error = 0;
-  iovec data{&error, sizeof error};
-  msghdr message{};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-  message.msg_control = control.data();
-  message.msg_controllen = control.size();
-  ssize_t got = 0;
-  do got = recvmsg(from, &message, MSG_CMSG_CLOEXEC);
-  while (got < 0 && errno == EINTR);
-  const cmsghdr* header = got > 0 ? CMSG_FIRSTHDR(&message) : nullptr;
-  errno = got > 0 && error != 0 ? error : ENETDOWN;
-  if (header == nullptr || header->cmsg_type != SCM_RIGHTS) return Fd();
-  int received = -1;
-  std::memcpy(&received, CMSG_DATA(header), sizeof received);
-  return Fd(received);
+  Fd received;
+  const bool has_come = receive_message(from, &error, sizeof error, received) > 0;
+  if (!received) errno = has_come && error != 0 ? error : ENETDOWN;
+  return received;
 }
 
 // False: the client has gone.
@@ -171,6 +143,11 @@ Result<PodNetwork> PodNetwork::join(const std::filesystem::path& state) {
   const sockaddr_un address = address_below(folder);
   if (connect(connection.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
     return failure_by_errno(state, "cannot be reached");
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  if (getsockopt(connection.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 ||
+      peer.uid != geteuid())
+    return failure(state, "is a process of another user");
   setsockopt(connection.get(), SOL_SOCKET, SO_RCVTIMEO, &kLongestAnswer, sizeof kLongestAnswer);
   PodNetwork made(std::move(connection));
   made.cookie_ = network_cookie(made.open_socket(AF_INET, SOCK_STREAM, 0));

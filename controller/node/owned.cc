@@ -139,7 +139,7 @@ class Walk {
     Fd next(openat(at.get(), name.c_str(), kPathOnly));
     if (!next && errno == ENOENT && is_making_) {
       if (mkdirat(at.get(), name.c_str(), kOwnMode) != 0 && errno != EEXIST)
-        return system_failure((path / name).native());
+        return write_failure(path / name);
       next = Fd(openat(at.get(), name.c_str(), kPathOnly));
     }
     if (!next) return system_failure((path / name).native());
@@ -167,7 +167,7 @@ class Walk {
 
 kube::Result<Fd> checked(Fd file, const fs::path& path, std::string_view named = kFolder) {
   if (!file && errno == ELOOP) return no_file(path, "file but a link", named);
-  if (!file) return system_failure(path.native());
+  if (!file) return write_failure(path);
   struct stat status {};
   if (fstat(file.get(), &status) != 0) return system_failure(path.native());
   if (!S_ISREG(status.st_mode)) return no_file(path, "file", named);
@@ -198,6 +198,19 @@ kube::Result<OwnedDirectory> OwnedDirectory::make(const fs::path& path) {
   return OwnedDirectory(std::move(walk.at), std::move(walk.path));
 }
 
+kube::Result<OwnedDirectory> OwnedDirectory::make_folder(const std::string& name) const {
+  const fs::path path = path_ / name;
+  if (mkdirat(folder_.get(), name.c_str(), kOwnMode) != 0 && errno != EEXIST)
+    return write_failure(path);
+  Fd opened(openat(folder_.get(), name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  struct stat status {};
+  if (!opened || fstat(opened.get(), &status) != 0) return system_failure(path.native());
+  if (!S_ISDIR(status.st_mode)) return no_file(path, "folder", kFolder);
+  if (auto done = check(status, path, Place::kOwn, kFolder); !done)
+    return tl::unexpected(done.error());
+  return OwnedDirectory(std::move(opened), path);
+}
+
 kube::Result<Fd> OwnedDirectory::open_file(const std::string& name, int flags) const {
   return checked(Fd(openat(folder_.get(), name.c_str(), flags | kFlags, kOwnFile)), path_ / name);
 }
@@ -211,13 +224,14 @@ bool OwnedDirectory::has(const std::string& name) const {
 }
 
 kube::Result<void> OwnedDirectory::replace(const std::string& name, std::string_view text) const {
+  if (const auto kept = read(name); kept && *kept == text) return {};
   const std::string fresh = name + ".new";
   remove(fresh);
   auto file = open_file(fresh, O_WRONLY | O_CREAT | O_EXCL);
   if (!file) return tl::unexpected(std::move(file.error()));
   const bool is_written = write_all(*file, text);
   if (close(file->release()) != 0 || !is_written || !rename(fresh, name))
-    return system_failure((path_ / name).native());
+    return write_failure(path_ / name);
   return {};
 }
 

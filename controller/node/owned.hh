@@ -25,13 +25,17 @@ class OwnedDirectory {
   static kube::Result<OwnedDirectory> make(const std::filesystem::path& path);
 
   const std::filesystem::path& path() const { return path_; }  // absolute, without links
+  // Opens a folder in it, to which the same rules apply, and which is no link; makes it where it is
+  // missing. Errors: as make().
+  kube::Result<OwnedDirectory> make_folder(const std::string& name) const;
   // Opens a regular file that is this user's, which no other can write, and no link. One that
   // `flags` make has mode 0600. Errors: as open().
   kube::Result<Fd> open_file(const std::string& name, int flags) const;
   // Errors: as open_file().
   kube::Result<std::string> read(const std::string& name) const;
   bool has(const std::string& name) const;
-  // Readers see the old text or the new one. Errors (kInvalid) name the file.
+  // Readers see the old text or the new one. A file that has the text already stays as it is, for
+  // which a full disk has room. Errors (kInvalid) name the file.
   kube::Result<void> replace(const std::string& name, std::string_view text) const;
   // False, by errno, where there is none.
   bool rename(const std::string& from, const std::string& to) const;

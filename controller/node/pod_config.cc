@@ -24,6 +24,7 @@ void Mount::describe(D& d) {
   d.field("source", &Mount::source);
   d.field("target", &Mount::target);
   d.field("readOnly", &Mount::is_read_only);
+  d.field("subPath", &Mount::sub_path);
 }
 
 template <class D>

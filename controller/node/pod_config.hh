@@ -24,7 +24,8 @@ struct Mount {
   std::string source;  // a directory or file of the host
   std::string target;  // an absolute path
   bool is_read_only = false;
-  kube::Json unknown = {};  // what describe() does not name
+  std::string sub_path = {};  // what of the source is mounted; empty: all of it
+  kube::Json unknown = {};    // what describe() does not name
   template <class D>
   static void describe(D& d);
   friend bool operator==(const Mount&, const Mount&) = default;

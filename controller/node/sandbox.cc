@@ -250,13 +250,18 @@ Result<TreePlan> plan_tree(const std::vector<Mount>& mounts) {
 Result<void> enter_tree(const std::string& root, std::vector<Mount> mounts) {
   // Other containers of the pod have other trees.
   if (unshare(CLONE_NEWNS) != 0) return system_failure("mount namespace");
+  std::vector<Fd> sub_paths;  // what they lead to stays the same until it is mounted
   for (Mount& mount : mounts) {
     std::error_code error;
     const auto real = std::filesystem::weakly_canonical(mount.target, error);
     if (!error) mount.target = real;
     while (mount.target.size() > 1 && mount.target.back() == '/') mount.target.pop_back();
-    // A subPath is made where it is missing.
-    if (!mount.source.empty()) std::filesystem::create_directories(mount.source, error);
+    if (mount.sub_path.empty()) continue;
+    auto found = open_beneath(mount.source, mount.sub_path);
+    if (!found)
+      return tl::unexpected(found.error().at(fmt::format("mount {}: subPath", mount.target)));
+    mount.source = fmt::format("/proc/self/fd/{}", found->get());
+    sub_paths.push_back(std::move(*found));
   }
   std::stable_sort(mounts.begin(), mounts.end(),
                    [](const Mount& a, const Mount& b) { return a.target < b.target; });

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "controller/node/files.hh"
+#include "kube/model/names.hh"
 
 namespace trainer::node {
 
@@ -133,14 +134,15 @@ Result<std::string> source_of(const Json& pod, const Json& volume, const VolumeP
     const std::string_view wanted = claim->get_string("claimName");
     const auto found = places.claims.find(wanted);
     if (found != places.claims.end()) return found->second.native();
-    const auto folder =
-        child_of(places.unclaimed, pod.get("metadata").get_string("namespace"))
-            .and_then([wanted](const auto& of_namespace) { return child_of(of_namespace, wanted); })
-            .map(native);
-    if (!folder)
-      return tl::unexpected(folder.error().at(
-          fmt::format("spec.volumes: \"{}\": persistentVolumeClaim.claimName", name)));
-    return *folder;
+    // The server takes any text here, as kube-apiserver does, and it is the name of a folder.
+    if (const auto problems = kube::dns1123_subdomain_problems(wanted); !problems.empty())
+      return kube::fail(
+          ErrorCode::kUnsupported,
+          "spec.volumes: \"{}\": persistentVolumeClaim.claimName: {} is no name of a claim: {}",
+          name, quoted_name(wanted), problems.front());
+    return child_of(places.unclaimed, pod.get("metadata").get_string("namespace"))
+        .and_then([wanted](const auto& of_namespace) { return child_of(of_namespace, wanted); })
+        .map(native);
   }
   return kube::fail(ErrorCode::kUnsupported,
                     "spec.volumes: \"{}\" is of a kind that is not in local mode: use hostPath, "

@@ -2,6 +2,7 @@
 #include <signal.h>
 #include <sqlite3.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -168,7 +169,7 @@ TEST_CASE("a write without room changes nothing, and a later one succeeds") {
   const auto version = journaled.store.version();
   ::setrlimit(RLIMIT_FSIZE, &usual);
   ::signal(SIGXFSZ, ignored);
-  CHECK_THAT(why, Catch::Contains("state.db") && Catch::Contains("reads go on"));
+  CHECK_THAT(why, Catch::Contains("state.db") && Catch::Contains("reads and deletes go on"));
   CHECK(journaled.store.all(kube::kConfigMaps).size() == static_cast<std::size_t>(stored));
   CHECK_FALSE(
       journaled.store.find(kube::kConfigMaps, {"default", "object-" + std::to_string(stored)}));
@@ -194,7 +195,63 @@ TEST_CASE("a reserve for which there was no room is allocated with a later write
   ::signal(SIGXFSZ, ignored);
   CHECK(std::filesystem::file_size(reserve) < small.rlim_cur);
   journaled.store.put(kube::kConfigMaps, object_of(1));
-  CHECK(std::filesystem::file_size(reserve) == 1 << 20);
+  CHECK(std::filesystem::file_size(reserve) == 2 << 20);
+}
+
+TEST_CASE("a row of a damaged object is set aside, and the others are there") {
+  const char* const damage = GENERATE(
+      "json_remove(body, '$.metadata.resourceVersion')", "json_remove(body, '$.metadata.name')",
+      "json_remove(body, '$.metadata.uid')", "json_remove(body, '$.metadata')",
+      "json_remove(body, '$.kind')", "json_remove(body, '$.apiVersion')",
+      "json_set(body, '$.kind', 'Secret')", "json_set(body, '$.apiVersion', 'apps/v1')",
+      "json_set(body, '$.metadata.resourceVersion', 'x')",
+      "json_set(body, '$.metadata.resourceVersion', 7)", "json_set(body, '$.metadata', 'x')",
+      "json_set(body, '$.metadata.uid', 'uid-2')", "json_set(body, '$.metadata.namespace', 'b')",
+      "json_array(body)", "'null'", "''");
+  CAPTURE(damage);
+  const test::TemporaryFolder folder;
+  const auto file = folder.path / "state.db";
+  {
+    Journaled first(file);
+    for (const int number : {2, 1}) first.store.put(kube::kConfigMaps, object_of(number));
+  }
+  sqlite3* database = nullptr;
+  REQUIRE(sqlite3_open(file.c_str(), &database) == SQLITE_OK);
+  const std::string change =
+      "UPDATE objects SET body = " + std::string(damage) + " WHERE name = 'object-1'";
+  REQUIRE(sqlite3_exec(database, change.c_str(), nullptr, nullptr, nullptr) == SQLITE_OK);
+  sqlite3_close(database);
+  {
+    const Journaled second(file);
+    CHECK(second.store.all(kube::kConfigMaps).size() == 1);
+    REQUIRE(second.unreadable.size() == 1);
+    CHECK_THAT(second.unreadable.front(),
+               Catch::StartsWith("ConfigMap default/object-1 cannot be read (") &&
+                   Catch::Contains("its text is in " + (folder.path / kSetAside).string()));
+  }
+  CHECK(Journaled(file).unreadable.empty());
+}
+
+TEST_CASE("what a change adds to the file has blocks of the disk before it is written") {
+  const test::TemporaryFolder folder;
+  const auto file = folder.path / "state.db";
+  Journaled journaled(file);
+  CHECK(std::filesystem::file_size(file.string() + "-wal") >= 6U << 20);
+  for (int i = 0; i < 40; ++i) {
+    journaled.store.put(kube::kConfigMaps, object_of(i, 200'000));
+    struct stat status {};
+    REQUIRE(::stat(file.c_str(), &status) == 0);
+    CHECK(status.st_blocks * 512 >= (i + 1) * 200'000);
+  }
+  // Pages that were freed are used again.
+  const auto size = std::filesystem::file_size(file);
+  for (int i = 0; i < 40; ++i)
+    journaled.store.erase(kube::kConfigMaps, {"default", "object-" + std::to_string(i)});
+  for (int i = 0; i < 40; ++i) journaled.store.put(kube::kConfigMaps, object_of(i, 200'000));
+  CHECK(std::filesystem::file_size(file) <= size + (1U << 20));
+  journaled.journal.reset();
+  CHECK(std::filesystem::file_size(file.string() + "-wal") >= 6U << 20);
+  CHECK(Journaled(file).store.all(kube::kConfigMaps).size() == 40);
 }
 
 TEST_CASE("an object that can neither be read nor moved stays, and the start goes on") {

@@ -88,8 +88,8 @@ TEST_CASE_METHOD(Started, "a port that is taken, and a second server, are one se
     const auto port = std::to_string(taken.local_endpoint().port());
     REQUIRE(start());
     CHECK_FALSE(server->address().ends_with(":" + port));
-    REQUIRE(server->notices().size() == 1);
-    CHECK_THAT(server->notices().front(),
+    REQUIRE(server->changes().size() == 1);
+    CHECK_THAT(server->changes().front(),
                Catch::Contains("port " + port + " is taken by another program"));
   }
   SECTION("the directory") {

@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 
 #include <chrono>
+#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <set>
@@ -375,6 +376,43 @@ TEST_CASE("volumes and mounts are at their paths", "[node]") {
   CHECK(test.api->ended("p").get_string("message") == "bye\n");
 }
 
+TEST_CASE("a subPath leads through links of its volume, and not out of it", "[node]") {
+  if (!has_tier(1)) return;
+  NodeTest test(1);
+  const auto volume = test.folder.path / "volume";
+  std::filesystem::create_directories(volume / "real");
+  std::filesystem::create_directories(test.folder.path / "outside");
+  std::ofstream(volume / "real" / "file") << "of the volume\n";
+  std::ofstream(test.folder.path / "outside" / "file") << "of others\n";
+  std::filesystem::create_directory_symlink("real", volume / "inner");
+  std::filesystem::create_directory_symlink("../outside", volume / "outer");
+  std::filesystem::create_directory_symlink(test.folder.path / "outside", volume / "absolute");
+  const auto run = [&](const std::string& name, const std::string& sub_path) {
+    Json pod = make_pod(name, sh("cat /m/file; echo end"));
+    pod["spec"]["volumes"].push_back(
+        Json::object({{"name", "v"}, {"hostPath", Json::object({{"path", volume.native()}})}}));
+    Json mount = Json::object({{"name", "v"}, {"mountPath", "/m"}, {"subPath", sub_path}});
+    pod["spec"]["containers"].as_array()[0]["volumeMounts"].push_back(std::move(mount));
+    test.api->put(pod);
+  };
+  run("inner", "inner");
+  test.until_phase("inner", "Succeeded");
+  CHECK_THAT(test.log("inner"), Catch::Contains("of the volume") && Catch::Contains("end"));
+  run("fresh", "inner/made/deep");
+  test.until_phase("fresh", "Succeeded");
+  CHECK(std::filesystem::is_directory(volume / "real/made/deep"));
+  for (const char* link : {"outer", "absolute", "outer/made"}) {
+    const std::string name = std::string("out-") + link[0] + std::to_string(std::strlen(link));
+    run(name, link);
+    test.until("it is refused", [&] {
+      const std::string text = kube::print_json(test.api->pods.at(name));
+      return text.find("leads out of the volume") != std::string::npos;
+    });
+    CHECK(test.log(name).find("of others") == std::string::npos);
+  }
+  CHECK_FALSE(std::filesystem::exists(test.folder.path / "outside" / "made"));
+}
+
 TEST_CASE("a claim begins empty, and its data goes with it", "[node]") {
   if (!has_tier(1)) return;
   NodeTest test(1);
@@ -439,7 +477,8 @@ TEST_CASE("a tier that the machine has not is refused, and a node says which one
   CHECK(test.agent->status().tier == 3);
   const auto notices = test.agent->status().notices;
   REQUIRE(notices.size() == 2);
-  CHECK_THAT(notices[1], Catch::StartsWith("other users of this machine, and other machines"));
+  CHECK_THAT(notices[1], Catch::StartsWith("other users of this machine, and other machines") &&
+                             Catch::Contains("a machine that `local status` shows in tier 1"));
   test.until("the node is written", [&] { return test.api->nodes.size() >= 2; });
 }
 

@@ -2,6 +2,7 @@
 #include <arpa/inet.h>
 #include <sys/resource.h>
 
+#include <array>
 #include <csignal>
 #include <filesystem>
 #include <random>
@@ -14,6 +15,7 @@
 #include "controller/node/pod_status.hh"
 #include "controller/node/ports.hh"
 #include "controller/node/readiness.hh"
+#include "kube/model/names.hh"
 #include "tests/component/node_fixture.hh"
 
 using namespace trainer::node;
@@ -312,7 +314,8 @@ TEST_CASE("no name that a user writes leads out of its folder", "[node]") {
     const auto config = make_config(pod, secrets(), place_of(pod), facts);
     if (!config) continue;
     for (const Mount& each : config->containers.at(0).mounts)
-      CHECK(is_below(each.source, "/state"));
+      CHECK(is_below(std::filesystem::path(each.source) / each.sub_path, "/state"));
+    if (field == 1) CHECK(kube::check_dns1123_subdomain(name).empty());
     for (const MemoryVolume& each : config->memory_volumes)
       CHECK(is_below(each.path, "/state/pods/u/volumes"));
     CHECK(is_below(termination_file("/state/pods/u", config->containers.at(0).name),
@@ -320,6 +323,51 @@ TEST_CASE("no name that a user writes leads out of its folder", "[node]") {
     CHECK(is_below(log_file("/state/pods/u", config->containers.at(0).name), "/state/pods/u/logs"));
   }
   CHECK(refused > 1'000);
+  CHECK_THAT(child_of("/x", std::string(300, 'a')).error().message,
+             Catch::EndsWith("it has 300 bytes: use 255 at most"));
+  CHECK_THAT(child_of("/x", "a\u202e/b").error().message,
+             Catch::StartsWith("\"a\\u202e/b\" cannot be the name of a file: use letters"));
+}
+
+TEST_CASE("no path leads through links out of its folder", "[node]") {
+  namespace fs = std::filesystem;
+  std::mt19937 random(8);  // NOLINT(cert-msc51-cpp): the same trees in every run
+  const auto pick = [&random](auto... texts) {
+    const std::array<std::string, sizeof...(texts)> all{texts...};
+    return all[random() % all.size()];
+  };
+  int opened = 0, refused = 0;
+  for (int tree = 0; tree < 60; ++tree) {
+    const Folder folder;
+    const fs::path volume = fs::canonical(folder.path) / "volume";
+    fs::create_directories(volume / "a" / "b");
+    fs::create_directories(folder.path / "outside");
+    for (int link = 0; link < 4; ++link) {
+      std::error_code exists;
+      const fs::path at = volume / pick("", "a", "a/b") / pick("x", "y");
+      fs::create_symlink(pick("..", "../..", "a", "b", "x", "../y", "../outside", "/proc/self/root",
+                              (folder.path / "outside").string(), volume.string(), "none"),
+                         at, exists);
+    }
+    for (int run = 0; run < 30; ++run) {
+      std::string path = pick("a", "x", "y");
+      for (auto left = random() % 4; left > 0; --left)
+        path += "/" + pick("a", "b", "x", "y", "new");
+      INFO(path);
+      const auto found = open_beneath(volume, path);
+      ++(found ? opened : refused);
+      if (!found) {
+        CHECK_THAT(found.error().message, Catch::Contains(path));
+        continue;
+      }
+      const auto real = fs::read_symlink("/proc/self/fd/" + std::to_string(found->get()));
+      CHECK((real.native() + "/").starts_with(volume.native() + "/"));
+    }
+    CHECK(fs::is_empty(folder.path / "outside"));
+    CHECK(std::distance(fs::directory_iterator(folder.path), fs::directory_iterator()) == 2);
+  }
+  CHECK(opened > 100);
+  CHECK(refused > 100);
 }
 
 TEST_CASE("files of volumes stay in their volume", "[node]") {

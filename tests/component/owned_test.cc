@@ -136,6 +136,49 @@ TEST_CASE_METHOD(Tree, "what another user may have changed is refused by its pat
   }
 }
 
+TEST_CASE_METHOD(Tree, "a folder below is held to the same rules, and is no link") {
+  const auto folder = OwnedDirectory::open(state);
+  REQUIRE(folder);
+  const fs::path below = state / "below";
+  const auto made = folder->make_folder("below");
+  REQUIRE(made);
+  CHECK(mode_of(below) == 0700);
+  REQUIRE(made->replace("file", "text"));
+  CHECK(folder->make_folder("below")->read("file").value() == "text");
+  const auto is_refused = [&](const char* why) {
+    const auto again = folder->make_folder("below");
+    REQUIRE_FALSE(again);
+    CHECK_THAT(again.error().message,
+               Catch::StartsWith(folder->path() / "below") && Catch::Contains(why));
+  };
+  ::chmod(below.c_str(), 0707);
+  is_refused("chmod go-w");
+  ::chmod(below.c_str(), 0700);
+  if (::geteuid() == 0) {
+    give_away(below);
+    is_refused("owner 65534");
+  }
+  fs::remove_all(below);
+  fs::create_directory_symlink(".", below);
+  is_refused("is no folder");
+}
+
+TEST_CASE_METHOD(Tree, "a file that has its text already is not written again") {
+  const auto folder = OwnedDirectory::open(state);
+  REQUIRE(folder);
+  const auto number = [&] {
+    struct stat status {};
+    REQUIRE(::stat(secret.c_str(), &status) == 0);
+    return status.st_ino;
+  };
+  const auto before = number();
+  REQUIRE(folder->replace("secret", "text"));
+  CHECK(number() == before);
+  REQUIRE(folder->replace("secret", "other"));
+  CHECK(number() != before);
+  CHECK(folder->read("secret").value() == "other");
+}
+
 TEST_CASE_METHOD(Tree, "what no other user can change is trusted") {
   const auto is_trusted = [this](const char* what) {
     INFO(what);

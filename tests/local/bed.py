@@ -88,6 +88,14 @@ def trainjob(name, script, nodes=1, requests=None, env=(), **spec):
             "spec": {"runtimeRef": {"name": "torch-distributed"}, "trainer": trainer, **spec}}
 
 
+# A kind that takes any object.
+DEFINITION = {
+    "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "things.x.io"},
+    "spec": {"group": "x.io", "scope": "Namespaced", "names": {"plural": "things", "kind": "Thing", "singular": "thing", "listKind": "ThingList"},
+             "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {
+                 "type": "object", "x-kubernetes-preserve-unknown-fields": True}}}]}}
+
+
 UID = {"name": "POD_UID", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}}
 
 
@@ -148,13 +156,16 @@ class Local:
         os.kill(pid, signal.SIGKILL)
         wait_until("the daemon is gone", lambda: not pathlib.Path(f"/proc/{pid}").exists() or is_zombie(pid))
 
-    def request(self, path, body=None, method=None):
+    def patch(self, path, change):
+        return self.request(path, change, "PATCH", "application/merge-patch+json")
+
+    def request(self, path, body=None, method=None, media_type="application/json"):
         """The answer; None for a 404."""
         config = yaml.safe_load((self.state / "kubeconfig").read_text())
         cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
         context = ssl.create_default_context(cadata=base64.b64decode(cluster["certificate-authority-data"]).decode())
         asked = urllib.request.Request(cluster["server"] + path, json.dumps(body).encode() if body is not None else None,
-                                       {"Content-Type": "application/json", "Authorization": "Bearer " + user["token"]}, method=method)
+                                       {"Content-Type": media_type, "Authorization": "Bearer " + user["token"]}, method=method)
         try:
             with urllib.request.urlopen(asked, timeout=30, context=context) as answer:
                 return json.load(answer)

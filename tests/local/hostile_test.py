@@ -191,6 +191,33 @@ def test_two_torch_jobs_and_another_user(local):
     RAN.append(f"two torch jobs side by side in tier 1; another user tried {tried} ports meanwhile, none was open")
 
 
+def test_a_sub_path_does_not_leave_its_volume(local):
+    """A pod has put links into its claim; those of another job lead to the same folders, or the pod does not start."""
+    local.up_in_tier(1)
+    outside = local.scratch / "outside"
+    outside.mkdir()
+    (outside / "secret").write_text("of the machine\n")
+    local.request("/api/v1/namespaces/default/persistentvolumeclaims", {
+        "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "shared"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}, "POST")
+
+    def job(name, script, sub_path=""):
+        runtime = local.runtime(name, backoffLimit=0)
+        spec = runtime["spec"]["template"]["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]
+        spec["volumes"] = [{"name": "v", "persistentVolumeClaim": {"claimName": "shared"}}]
+        spec["containers"][0]["volumeMounts"] = [{"name": "v", "mountPath": "/m", **({"subPath": sub_path} if sub_path else {})}]
+        made = bed.trainjob(name, script)
+        made["spec"]["runtimeRef"] = {"name": name, "kind": "TrainingRuntime"}
+        return local.write("job.yaml", runtime, made)
+
+    local.run("run", job("plants", f"mkdir /m/runs; echo kept > /m/runs/secret; ln -s runs /m/latest; ln -s {outside} /m/out; ln -s /proc/self/root /m/root"))
+    assert "[node-0] kept\n" in local.run("run", job("reads", "cat /m/secret", "latest")).stdout
+    for number, path in enumerate(("out", "root", "out/made")):
+        done = local.run("run", job(f"leaves-{number}", "cat /m/secret", path), code=1)
+        assert "leads out of the volume" in done.stdout + done.stderr and "of the machine" not in done.stdout, done.stdout + done.stderr
+    assert [file.name for file in outside.iterdir()] == ["secret"]
+
+
 def test_peers_without_a_token(local):
     """Half-open connections, and requests with bodies: neither memory nor time of others is theirs."""
     most = 1_800

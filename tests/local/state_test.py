@@ -13,16 +13,12 @@ import urllib.request
 import yaml
 
 import bed
+from bed import DEFINITION
 
 OPTIONS = ("--no-node", "--no-controller")
 THINGS = "/apis/x.io/v1/namespaces/default/things"
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 LIMIT = 3 << 19   # docs/local.md
-DEFINITION = {
-    "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "things.x.io"},
-    "spec": {"group": "x.io", "scope": "Namespaced", "names": {"plural": "things", "kind": "Thing", "singular": "thing", "listKind": "ThingList"},
-             "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {
-                 "type": "object", "x-kubernetes-preserve-unknown-fields": True}}}]}}
 
 
 def send(local, method, path, body=None, media_type="application/json"):
@@ -201,6 +197,46 @@ def test_a_state_of_another_user_is_not_used(local):
     os.chown(local.state, 0, 0)
     local.up(*OPTIONS)
     assert token == yaml.safe_load((local.state / "kubeconfig").read_text())["users"][0]["user"]["token"]
+
+
+def test_folders_of_another_user_are_not_used(local):
+    """What is in them would be mounted into pods, or started."""
+    local.up()
+    local.run("down")
+    for name in ("pods", "volumes", "claims"):
+        folder = local.state / name
+        folder.chmod(0o777)
+        assert f"{folder} (owner {os.geteuid()}, mode 0777) can be written by other users" in local.run("up", code=1).stderr
+        folder.chmod(0o700)
+        if os.geteuid() == 0:
+            os.chown(folder, bed.ORDINARY, bed.ORDINARY)
+            assert f"{folder} (owner {bed.ORDINARY}, mode 0700) belongs to another user" in local.run("up", code=1).stderr
+            os.chown(folder, 0, 0)
+        folder.rename(local.state / "real")
+        folder.symlink_to("real")
+        assert f"{folder} is no folder" in local.run("up", code=1).stderr
+        folder.unlink()
+        (local.state / "real").rename(folder)
+    local.up()
+
+
+def test_a_damaged_row_is_set_aside(local):
+    """It is JSON, but no object of its kind and name: lists and the next start go on."""
+    local.up()
+    damage = ("json_remove(body, '$.metadata.resourceVersion')", "json_remove(body, '$.metadata.name')", "json_set(body, '$.kind', 'Secret')",
+              "json_remove(body, '$.metadata')", "json_array(body)")
+    for i in range(len(damage) + 1):
+        assert send(local, "POST", CONFIG_MAPS, config_map(f"c{i}"))[0] == 201
+    local.run("down")
+    with contextlib.closing(sqlite3.connect(local.state / "state.db")) as database, database:
+        for i, change in enumerate(damage):
+            assert database.execute(f"UPDATE objects SET body = {change} WHERE name = 'c{i}'").rowcount == 1
+    said = local.run("up").stdout
+    for i in range(len(damage)):
+        assert f"ConfigMap default/c{i} cannot be read" in said, said
+    assert {item["metadata"]["name"] for item in send(local, "GET", CONFIG_MAPS)[1]["items"]} == {f"c{len(damage)}"}
+    assert len(list((local.state / "unreadable").iterdir())) == len(damage)
+    local.run("run", local.write("job.yaml", bed.trainjob("works", "true")))
 
 
 def test_a_state_that_others_can_write_is_not_used(local):
