@@ -319,7 +319,7 @@ void Journal::write(const Change& change) {
       database.roll_back();
       reserve_.give_back();
       has_reserve_ = false;
-      // Its pages have room now in the file, and the log begins anew.
+      // Its pages have room now in the file, and the log is written from its beginning.
       database.run("PRAGMA wal_checkpoint");
       is_written = try_to_write(change);
     }
