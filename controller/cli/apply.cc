@@ -15,7 +15,7 @@ using kube::Result;
 using kube::Task;
 
 constexpr std::chrono::seconds kLimit{60};
-constexpr std::chrono::milliseconds kPause{500};
+constexpr std::chrono::milliseconds kRetryPause{500};
 
 // A kind whose CRD has just been written is not found for a moment.
 bool is_worth_waiting(const kube::Error& error) {
@@ -33,7 +33,7 @@ Task<Result<Json>> apply_object(kube::ApiClient& client, kube::Resource resource
     if (answer) co_return kube::parse_json(*answer);
     if (!is_worth_waiting(answer.error()) || client.clock().steady() >= end)
       co_return tl::unexpected(answer.error().at(resource.kind + " " + key.to_string()));
-    co_await kube::sleep(client.clock(), kPause);
+    co_await kube::sleep(client.clock(), kRetryPause);
   }
 }
 
@@ -48,7 +48,7 @@ Task<Result<void>> apply_crd(kube::ApiClient& client, Json crd) {
                            "its status.conditions",
                            key.name, kLimit.count());
     }
-    co_await kube::sleep(client.clock(), kPause);
+    co_await kube::sleep(client.clock(), kRetryPause);
     now = co_await client.get(kube::kCustomResourceDefinitions, key);
   }
   if (!now) co_return tl::unexpected(now.error());

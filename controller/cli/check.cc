@@ -21,7 +21,7 @@ using kube::Json;
 using kube::Result;
 using kube::Task;
 
-constexpr std::chrono::milliseconds kPause{500};
+constexpr std::chrono::milliseconds kRenewalPause{500};
 constexpr const char* kNone = "no-runtime-has-this-name";
 
 // Answers what was seen, for people. `lease`: in the controller's namespace.
@@ -44,7 +44,7 @@ Task<Result<std::string>> there_is_a_leader(kube::ApiClient& client, kube::Objec
   std::optional<std::string> renewed;
   auto end = client.clock().steady();
   do {
-    if (renewed) co_await kube::sleep(client.clock(), kPause);
+    if (renewed) co_await kube::sleep(client.clock(), kRenewalPause);
     const auto found = co_await client.get(kube::kLeases, lease);
     if (!found) co_return tl::unexpected(found.error().at("Lease " + lease.to_string()));
     const Json& spec = found->get("spec");
@@ -96,7 +96,7 @@ Task<Result<void>> check_all(kube::ApiClient& client, kube::ObjectKey lease,
   for (const auto& [name, probe] : probes) {
     auto seen = co_await probe(client, lease);
     while (!seen && client.clock().steady() < end) {
-      co_await kube::sleep(client.clock(), kPause);
+      co_await kube::sleep(client.clock(), kRenewalPause);
       seen = co_await probe(client, lease);
     }
     console.out << fmt::format("{:<10} {}\n", name, seen ? *seen : seen.error().message);

@@ -30,7 +30,7 @@ using kube::Task;
 
 constexpr const char* kManager = "trainer-local";
 constexpr kube::Milliseconds kTick{20};
-constexpr std::chrono::seconds kLongestEnd{60};
+constexpr std::chrono::seconds kLongestDeletion{60};
 constexpr std::chrono::seconds kAfterGrace{30};       // until a killed pod has been seen to end
 constexpr std::chrono::seconds kWaitWithoutAWord{2};  // most pods have ended by then
 
@@ -124,7 +124,7 @@ Task<Result<void>> delete_job(kube::ApiClient& client, ObjectKey key) {
   const auto removed = co_await client.remove(kTrainJobs, key, options);
   if (!removed && removed.error().code != ErrorCode::kNotFound)
     co_return tl::unexpected(removed.error());
-  for (const auto end = client.clock().steady() + kLongestEnd; client.clock().steady() < end;) {
+  for (const auto end = client.clock().steady() + kLongestDeletion; client.clock().steady() < end;) {
     const auto job = co_await client.get(kTrainJobs, key);
     if (!job && job.error().code == ErrorCode::kNotFound) co_return Result<void>();
     if (!job) co_return tl::unexpected(job.error());
@@ -133,7 +133,7 @@ Task<Result<void>> delete_job(kube::ApiClient& client, ObjectKey key) {
   co_return kube::fail(ErrorCode::kTimeout,
                        "the job of this name from before is not deleted within {} s: `kubectl get "
                        "trainjob,jobset,job,pod -n {}` shows what is left of it",
-                       kLongestEnd.count(), key.ns);
+                       kLongestDeletion.count(), key.ns);
 }
 
 Task<Result<ObjectKey>> create_job(kube::ApiClient& client, Json job) {

@@ -15,7 +15,7 @@ using kube::Task;
 namespace {
 
 constexpr std::size_t kMaxStreams = 64;
-constexpr kube::Milliseconds kTick{500};  // for a log that may be late
+constexpr kube::Milliseconds kLateLogPause{500};  // for a log that may be late
 
 struct Source {
   const LogPod* pod = nullptr;
@@ -66,7 +66,7 @@ Task<void> merge_batch(kube::ApiClient& client, std::vector<Source> sources, con
                        const PrintLine& print, const OnError& on_error) {
   for (Source& source : sources) co_await begin(client, source, query, on_error);
   if (std::any_of(sources.begin(), sources.end(), may_be_late)) {
-    co_await kube::sleep(client.clock(), kTick);
+    co_await kube::sleep(client.clock(), kLateLogPause);
     for (Source& source : sources) {
       if (may_be_late(source)) co_await begin(client, source, query, on_error);
     }

@@ -29,7 +29,7 @@ bool contains(std::string_view text, std::string_view word) {
   return text.find(word) != std::string_view::npos;
 }
 
-std::string_view name_of(const Json& pod) {
+std::string_view pod_name(const Json& pod) {
   return pod.get("metadata").get_string("name");
 }
 
@@ -55,7 +55,7 @@ bool is_outdated(const Inputs& in, const Json& event) {
   if (reason != "FailedScheduling") return false;
   const std::string_view name = event.get("involvedObject").get_string("name");
   return std::any_of(in.facts.pods.begin(), in.facts.pods.end(), [name](const Json& pod) {
-    return name_of(pod) == name && !pod.get("spec").get_string("nodeName").empty();
+    return pod_name(pod) == name && !pod.get("spec").get_string("nodeName").empty();
   });
 }
 
@@ -205,7 +205,7 @@ std::optional<Symptom> out_of_memory(const Inputs& in) {
           const Json& ended = container.get_path({when, "terminated"});
           if (ended.get_string("reason") != "OOMKilled") continue;
           const std::string limit = memory_limit(pod, name);
-          const std::string where = fmt::format("container {} of pod {}", name, name_of(pod));
+          const std::string where = fmt::format("container {} of pod {}", name, pod_name(pod));
           return Symptom{
               "out-of-memory",
               limit.empty()
@@ -224,7 +224,7 @@ std::optional<Symptom> out_of_memory(const Inputs& in) {
     const std::string_view message = pod.get("status").get_string("message");
     if (pod.get("status").get_string("reason") == "Evicted" && contains(message, "memory"))
       return Symptom{"out-of-memory",
-                     fmt::format("out of memory: the machine of pod {} had no more", name_of(pod)),
+                     fmt::format("out of memory: the machine of pod {} had no more", pod_name(pod)),
                      {std::string(message)},
                      "Request as much memory in resourcesPerNode as the message says that the "
                      "container used, so that the scheduler finds a machine with room."};
@@ -248,7 +248,7 @@ std::optional<Symptom> bus_error(const Inputs& in) {
               "shared-memory",
               fmt::format("container {} of pod {} was ended by a bus error (signal "
                           "7)",
-                          container.get_string("name"), name_of(pod)));
+                          container.get_string("name"), pod_name(pod)));
         }
         return std::nullopt;
       });
@@ -276,7 +276,7 @@ std::optional<Symptom> different_images(const Inputs& in) {
       if (digest.empty()) continue;
       Seen& seen = containers[{place->role, container.get_string("name")}];
       seen.image = container.get_string("image");
-      seen.pods[digest].push_back(name_of(pod));
+      seen.pods[digest].push_back(pod_name(pod));
     }
   }
   for (const auto& [key, seen] : containers) {
@@ -358,7 +358,7 @@ std::vector<PodOutput> all_outputs(const ObjectState& state, const WhyFacts& fac
         for (const char* when : {"state", "lastState"}) {
           const std::string_view text =
               container.get_path({when, "terminated"}).get_string("message");
-          if (!text.empty()) outputs.push_back({std::string(name_of(pod)), std::string(text)});
+          if (!text.empty()) outputs.push_back({std::string(pod_name(pod)), std::string(text)});
         }
   const std::string& kept = state.last_output;
   if (!kept.empty()) outputs.push_back({"", kept.substr(kept.find('\n') + 1)});

@@ -56,7 +56,7 @@ kube::Result<void> read_init_template(Configuration::TrainingOperator& config) {
   auto text = read_file(path);
   if (!text && path == kDefaultInitTemplate) return {};
   const std::string why =
-      text ? v1::check_init_template(*text) : std::string("the file cannot be read");
+      text ? v1::pytorch::check_init_template(*text) : std::string("the file cannot be read");
   if (!why.empty())
     return kube::fail(kube::ErrorCode::kInvalid, "pytorchInitContainerTemplateFile {}: {}", path,
                       why);

@@ -7,7 +7,7 @@
 namespace trainer {
 namespace {
 
-constexpr std::chrono::seconds kEvery{1};
+constexpr std::chrono::seconds kMeasureInterval{1};
 // Longer than any step that ends by itself, shorter than three failed probes.
 constexpr std::chrono::seconds kDead{15};
 
@@ -15,8 +15,8 @@ constexpr std::chrono::seconds kDead{15};
 
 kube::Task<void> LoopHealth::run(kube::Clock& clock) {
   while (true) {
-    const Steady due = clock.steady() + kEvery;
-    co_await kube::sleep(clock, kEvery);
+    const Steady due = clock.steady() + kMeasureInterval;
+    co_await kube::sleep(clock, kMeasureInterval);
     const Steady now = clock.steady();
     ran_at_ = now.time_since_epoch().count();
     if (on_lag_) on_lag_(loop_, std::max(now - due, Steady::duration::zero()));

@@ -7,7 +7,7 @@
 namespace trainer {
 namespace {
 
-constexpr std::chrono::seconds kEvery{20};
+constexpr std::chrono::seconds kTrimInterval{20};
 constexpr double kMuch = 16 * 1'024 * 1'024;  // bytes; less is soon used again
 
 // Resident, and neither in use nor mapped from a file. Free memory that was given back is not
@@ -26,7 +26,7 @@ void limit_kept_memory() {
 
 kube::Task<void> give_back_memory(kube::Clock& clock) {
   while (true) {
-    co_await kube::sleep(clock, kEvery);
+    co_await kube::sleep(clock, kTrimInterval);
     if (free_bytes() > kMuch) ::malloc_trim(0);
   }
 }

@@ -11,7 +11,7 @@ using kube::Json;
 
 // The object at `name`, made where it is absent. A value of another type is left for the schema
 // check to refuse.
-Json* object_at(Json& parent, std::string_view name) {
+Json* make_object(Json& parent, std::string_view name) {
   Json& child = parent[name];
   if (child.is_null()) child = Json::object();
   return child.is_object() ? &child : nullptr;
@@ -24,12 +24,12 @@ void default_member(Json& object, std::string_view name, Json value) {
 
 void default_job_template(Json& replicated_job) {
   if (!replicated_job.is_object()) return;
-  Json* job_template = object_at(replicated_job, "template");
-  Json* job = job_template ? object_at(*job_template, "spec") : nullptr;
+  Json* job_template = make_object(replicated_job, "template");
+  Json* job = job_template ? make_object(*job_template, "spec") : nullptr;
   if (!job) return;
   default_member(*job, "completionMode", "Indexed");
-  Json* pod_template = object_at(*job, "template");
-  Json* pod = pod_template ? object_at(*pod_template, "spec") : nullptr;
+  Json* pod_template = make_object(*job, "template");
+  Json* pod = pod_template ? make_object(*pod_template, "spec") : nullptr;
   if (!pod) return;
   // An empty policy counts as absent, as it does for a Go string.
   Json& restart_policy = (*pod)["restartPolicy"];
@@ -37,7 +37,7 @@ void default_job_template(Json& replicated_job) {
 }
 
 void default_network(Json& spec) {
-  Json* network = object_at(spec, "network");
+  Json* network = make_object(spec, "network");
   if (!network) return;
   default_member(*network, "enableDNSHostnames", true);
   default_member(*network, "publishNotReadyAddresses", true);
@@ -113,7 +113,7 @@ void apply_webhook_defaults(Json& jobset) {
 
 void apply_late_defaults(Json& jobset) {
   if (!jobset.is_object()) return;
-  Json* spec = object_at(jobset, "spec");
+  Json* spec = make_object(jobset, "spec");
   if (!spec) return;
   default_member(*spec, "successPolicy", Json::object({{"operator", "All"}}));
   default_member(*spec, "startupPolicy", Json::object({{"startupPolicyOrder", "AnyOrder"}}));

@@ -15,7 +15,7 @@ namespace trainer::pipeline {
 
 namespace {
 
-constexpr std::size_t kEnough = 20;  // no one reads more of these warnings
+constexpr std::size_t kEnoughWarnings = 20;  // no one reads more of these warnings
 
 struct Kind {
   std::string_view list;
@@ -86,7 +86,7 @@ std::vector<Overwrite> find_overwrites(const Draft& draft) {
     if (plugin->source().starts_with("spec.")) plugin->enforce_pod_spec(said);
   std::set<std::tuple<std::size_t, std::string_view, std::string_view, std::string_view>> seen;
   for (const Replaced& entry : draft.replaced) {
-    if (found.size() == kEnough) break;
+    if (found.size() == kEnoughWarnings) break;
     if (!seen.insert({entry.job, entry.container, entry.list, entry.key}).second) continue;
     const kube::Json* desired = find_entry(said, entry);
     const kube::Json* built = find_entry(draft, entry);

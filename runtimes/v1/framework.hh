@@ -149,6 +149,8 @@ tl::expected<std::vector<const Framework*>, std::string> enabled_frameworks(
 
 // Empty, or why the template of init containers is refused: only the three fields of Settings may
 // be in it, and with them it must be a YAML list of containers.
+namespace pytorch {
 std::string check_init_template(const std::string& text);
+}
 
 }  // namespace trainer::v1

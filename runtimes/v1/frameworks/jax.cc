@@ -2,7 +2,7 @@
 #include "runtimes/lifecycle/processes.hh"
 #include "runtimes/v1/frameworks/support.hh"
 
-namespace trainer::v1 {
+namespace trainer::v1::jax {
 
 extern const Framework kJAXJob;
 
@@ -44,4 +44,4 @@ const Framework kJAXJob{
     .crd = {.scale_path = ".spec.jaxReplicaSpecs.Worker.replicas"},
 };
 
-}  // namespace trainer::v1
+}  // namespace trainer::v1::jax

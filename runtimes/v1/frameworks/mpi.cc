@@ -12,7 +12,7 @@
 #include "runtimes/v1/frameworks/support.hh"
 #include "runtimes/v1/validate.hh"
 
-namespace trainer::v1 {
+namespace trainer::v1::mpi {
 
 extern const Framework kMPIJob;
 
@@ -350,4 +350,4 @@ const Framework kMPIJob{
     .crd = {.members = {"slotsPerWorker", "mainContainer", "cleanPodPolicy"}, .is_age_first = true},
 };
 
-}  // namespace trainer::v1
+}  // namespace trainer::v1::mpi

@@ -4,7 +4,7 @@
 #include "runtimes/lifecycle/processes.hh"
 #include "runtimes/v1/frameworks/support.hh"
 
-namespace trainer::v1 {
+namespace trainer::v1::paddle {
 
 extern const Framework kPaddleJob;
 
@@ -68,4 +68,4 @@ const Framework kPaddleJob{
             .scale_path = ".spec.paddleReplicaSpecs.Worker.replicas"},
 };
 
-}  // namespace trainer::v1
+}  // namespace trainer::v1::paddle

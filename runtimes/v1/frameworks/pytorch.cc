@@ -15,7 +15,7 @@
 #include "runtimes/v1/frameworks/support.hh"
 #include "runtimes/v1/validate.hh"
 
-namespace trainer::v1 {
+namespace trainer::v1::pytorch {
 
 extern const Framework kPyTorchJob;
 
@@ -360,4 +360,4 @@ const Framework kPyTorchJob{
             .scale_path = ".spec.pytorchReplicaSpecs.Worker.replicas"},
 };
 
-}  // namespace trainer::v1
+}  // namespace trainer::v1::pytorch

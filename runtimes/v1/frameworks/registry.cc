@@ -6,17 +6,29 @@
 
 namespace trainer::v1 {
 
-// Each in the file of its kind.
+// Each is in the file of its kind, and in that file's namespace.
+namespace pytorch {
 extern const Framework kPyTorchJob;
+}
+namespace tensorflow {
 extern const Framework kTFJob;
+}
+namespace xgboost {
 extern const Framework kXGBoostJob;
+}
+namespace paddle {
 extern const Framework kPaddleJob;
+}
+namespace jax {
 extern const Framework kJAXJob;
+}
+namespace mpi {
 extern const Framework kMPIJob;
+}
 
 std::span<const Framework* const> frameworks() {
-  static const std::array kAll{&kPyTorchJob, &kTFJob,  &kXGBoostJob,
-                               &kPaddleJob,  &kJAXJob, &kMPIJob};
+  static const std::array kAll{&pytorch::kPyTorchJob, &tensorflow::kTFJob, &xgboost::kXGBoostJob,
+                               &paddle::kPaddleJob,   &jax::kJAXJob,       &mpi::kMPIJob};
   return kAll;
 }
 

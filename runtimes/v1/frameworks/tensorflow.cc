@@ -9,7 +9,7 @@
 #include "kube/model/pod_template.hh"
 #include "runtimes/v1/frameworks/support.hh"
 
-namespace trainer::v1 {
+namespace trainer::v1::tensorflow {
 
 extern const Framework kTFJob;
 
@@ -214,4 +214,4 @@ const Framework kTFJob{
     .crd = {.members = {"successPolicy", "enableDynamicWorker"}},
 };
 
-}  // namespace trainer::v1
+}  // namespace trainer::v1::tensorflow

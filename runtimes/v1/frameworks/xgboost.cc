@@ -5,7 +5,7 @@
 #include "runtimes/v1/frameworks/support.hh"
 #include "runtimes/v1/validate.hh"
 
-namespace trainer::v1 {
+namespace trainer::v1::xgboost {
 
 extern const Framework kXGBoostJob;
 
@@ -83,4 +83,4 @@ const Framework kXGBoostJob{
     .update_status = update_status,
 };
 
-}  // namespace trainer::v1
+}  // namespace trainer::v1::xgboost

@@ -11,7 +11,7 @@
 namespace kube::server {
 namespace {
 
-constexpr std::string_view kMetadata = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
+constexpr std::string_view kObjectMetaSchema = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 
 // "api/v1" or "apis/batch/v1"
 std::string path_of(const Resource& resource) {
@@ -95,8 +95,9 @@ Json schema_of(const ServedKind& kind) {
   Json& properties = schema["properties"];
   properties.set("apiVersion", text_schema("The group and version of the object's kind."));
   properties.set("kind", text_schema("The object's kind, in CamelCase."));
-  properties.set("metadata", Json::object({{"description", "Metadata that every object has."},
-                                           {"allOf", Json::array({reference(kMetadata)})}}));
+  properties.set("metadata",
+                 Json::object({{"description", "Metadata that every object has."},
+                               {"allOf", Json::array({reference(kObjectMetaSchema)})}}));
   return schema.set("x-kubernetes-group-version-kind", Json::array({kind_of(kind.resource)}));
 }
 
@@ -149,7 +150,7 @@ std::optional<Json> openapi_document(const ServedKinds& kinds, std::string_view 
               Json::object({{"get", operation(kind, "get")}, {"patch", operation(kind, "patch")}}));
   }
   if (schemas.is_null()) return std::nullopt;
-  schemas.set(kMetadata, metadata_schema());
+  schemas.set(kObjectMetaSchema, metadata_schema());
   return Json::object({{"openapi", "3.0.0"},
                        {"info", Json::object({{"title", "Kubernetes"}, {"version", "v1"}})},
                        {"paths", std::move(paths)},

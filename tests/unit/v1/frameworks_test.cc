@@ -190,10 +190,11 @@ TEST_CASE("P4: init containers of workers that have a master") {
   world.settle();
   CHECK(world.at("Pod/q-worker-0").get("spec").get_array("initContainers") ==
         yaml("[{name: own, image: 'aregistry/busybox:1'}]").as_array());
-  CHECK(check_init_template(world.settings.init_container_template).empty());
-  CHECK(check_init_template("- {name: '{{.Other}}'}").find("only {{.MasterAddr}}") == 0);
-  CHECK(check_init_template("name: x") == "the template of init containers must be a YAML list");
-  CHECK_FALSE(check_init_template("[").empty());
+  CHECK(pytorch::check_init_template(world.settings.init_container_template).empty());
+  CHECK(pytorch::check_init_template("- {name: '{{.Other}}'}").find("only {{.MasterAddr}}") == 0);
+  CHECK(pytorch::check_init_template("name: x") ==
+        "the template of init containers must be a YAML list");
+  CHECK_FALSE(pytorch::check_init_template("[").empty());
 }
 
 TEST_CASE("P5: variables of an elastic job") {
