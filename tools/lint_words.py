@@ -52,6 +52,7 @@ ALLOWED = {
     "subprojects/kube/model/json_text.cc": ({"tell"}, "RapidJSON's name"),
     "controller/config/": ({"expander"}, "the key `expander` of the configuration"),
     "controller/cli/": ({"blueprint", "blueprints"}, "the command `trainer blueprints`"),
+    "runtimes/plugins/mpi/command_line.cc": ({"shell", "shells"}, "the program sh, whose texts it reads"),
     "tests/faults/": ({"alarm"}, "etcd's name of what it raises where its disk is full"),
     "tests/unit/config/": ({"expander"}, "the key `expander` of the configuration"),
     "tests/unit/cli/": ({"blueprint", "blueprints"}, "the command `trainer blueprints`"),
@@ -66,12 +67,17 @@ QUOTED = re.compile(r"^```.*?^```|`[^`\n]*`", re.M | re.S)
 TOKEN = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\n|[^\sA-Za-z_]")
 
 
-def phrases(table):
-    """(the words of each place, what is written instead) of a table."""
-    found = []
-    for words, instead in table.items():
-        found.append(([set(word.split("/")) for word in words.split(" ")], instead))
+def phrases(*tables):
+    """First word -> (the words of each place, what is written instead) of each phrase of the tables that begins with it."""
+    found = {}
+    for words, instead in (row for table in tables for row in table.items()):
+        places = [set(word.split("/")) for word in words.split(" ")]
+        for first in places[0]:
+            found.setdefault(first, []).append((places, instead))
     return found
+
+
+PLAIN_PHRASES, CODE_PHRASES = phrases(PLAIN), phrases(PLAIN, IN_CODE)
 
 
 def tokens(text):
@@ -99,11 +105,13 @@ def found_in(text, is_code, is_document):
     """(line, the words, what is written instead) of what a text may not hold."""
     checked = without(LITERAL, text) if is_code else without(QUOTED, text) if is_document else text
     found, words = [], tokens(checked)
-    for places, instead in phrases(PLAIN) + (phrases(IN_CODE) if is_code else []):
-        for i in range(len(words) - len(places) + 1):
-            is_stand_in = words[i][0] == "stand" and words[i + 1:i + 2] and words[i + 1][0] == "-"
-            if not is_stand_in and all(words[i + j][0] in place for j, place in enumerate(places)):
-                found.append((words[i][1], " ".join(words[i + j][0] for j in range(len(places))), instead))
+    by_first = CODE_PHRASES if is_code else PLAIN_PHRASES
+    for i, (word, line) in enumerate(words):
+        for places, instead in by_first.get(word, []):
+            here = [w for w, _ in words[i:i + len(places)]]
+            is_stand_in = word == "stand" and words[i + 1:i + 2] and words[i + 1][0] == "-"
+            if not is_stand_in and len(here) == len(places) and all(w in place for w, place in zip(here, places)):
+                found.append((line, " ".join(here), instead))
     for match in CITED.finditer(text):
         found.append((text.count("\n", 0, match.start()) + 1, match[0], CITED_INSTEAD))
     return sorted(found)

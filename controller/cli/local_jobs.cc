@@ -124,7 +124,8 @@ Task<Result<void>> delete_job(kube::ApiClient& client, ObjectKey key) {
   const auto removed = co_await client.remove(kTrainJobs, key, options);
   if (!removed && removed.error().code != ErrorCode::kNotFound)
     co_return tl::unexpected(removed.error());
-  for (const auto end = client.clock().steady() + kLongestDeletion; client.clock().steady() < end;) {
+  for (const auto end = client.clock().steady() + kLongestDeletion;
+       client.clock().steady() < end;) {
     const auto job = co_await client.get(kTrainJobs, key);
     if (!job && job.error().code == ErrorCode::kNotFound) co_return Result<void>();
     if (!job) co_return tl::unexpected(job.error());

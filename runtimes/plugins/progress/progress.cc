@@ -1,4 +1,4 @@
-// Tells training processes where they report progress, and with which token (Kubeflow Trainer,
+// Training processes get the address where they report progress, and a token (Kubeflow Trainer,
 // pkg/runtime/framework/plugins/trainjobstatus).
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
-// Tells scripts how to go on after a restart: which attempt it is, and where the checkpoints are
-// (docs/decisions/0052). Upstream has neither.
+// Scripts get what they need to continue after a restart: the attempt, and where the checkpoints
+// are (docs/decisions/0052). Upstream has neither.
 #include <fmt/format.h>
 
 #include <string>

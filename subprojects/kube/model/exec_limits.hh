@@ -1,5 +1,5 @@
-// The kernel of a node has limits for what it starts a process with. A value above these limits passes the
-// API server, and then no container that has it can start, however often it is tried.
+// The kernel of a node has limits for what it starts a process with. A value above these limits
+// passes the API server, and then no container that has it can start, however often it is tried.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// References to variables, $(NAME), in words of a command and in values of variables, as the kubelet
-// replaces them (k8s.io/kubernetes, third_party/forked/golang/expansion).
+// References to variables, $(NAME), in words of a command and in values of variables, as the
+// kubelet replaces them (k8s.io/kubernetes, third_party/forked/golang/expansion).
 #pragma once
 
 #include <optional>
