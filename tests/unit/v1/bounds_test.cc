@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 #include <random>
+#include <regex>
 
 #include "kube/model/exec_limits.hh"
 #include "runtimes/admission/v1job.hh"
@@ -198,6 +199,12 @@ TEST_CASE("words that no process can be started with are refused at creation onl
     update.object = update.old_object = job;
     update.object["spec"]["runPolicy"].set("suspend", true);
     CHECK(trainer::validate_v1job(update, framework_of("PyTorchJob")).is_allowed);
+    // MPIJobs are checked at each reconcile: one that runs has its rules without this one.
+    const Job mpi = read(
+        make_job("MPIJob", "Launcher Worker",
+                 std::regex_replace(container, std::regex("pytorch"), "mpi") + member + "}]}}}}"));
+    CHECK_FALSE(validate_create(framework_of("MPIJob"), mpi).errors.empty());
+    CHECK(validate_stored(framework_of("MPIJob"), mpi, {}).errors.empty());
   }
   CHECK(admit(make_job("PyTorchJob", "Worker", container + "args: [" + text.substr(1) + "]}]}}}}"))
             .is_allowed);
