@@ -6,6 +6,7 @@
 #include "kube/model/json_text.hh"
 #include "kube/model/meta.hh"
 #include "kube/tests/catch.hh"
+#include "kube/tests/json.hh"
 
 using kube::Condition;
 using kube::Json;
@@ -13,16 +14,9 @@ using kube::ObjectMeta;
 using kube::print_json;
 using kube::StringMap;
 using kube::Time;
+using kube::test::json;
 
-namespace {
-
-Json json(std::string_view text) {
-  auto value = kube::parse_json(text);
-  if (!value) FAIL(value.error().message);
-  return std::move(*value);
-}
-
-}  // namespace
+namespace {}  // namespace
 
 TEST_CASE("ObjectMeta reads what controllers decide by") {
   const auto meta =

@@ -1,6 +1,7 @@
 #include "kube/model/json_text.hh"
 #include "kube/model/patch.hh"
 #include "kube/tests/catch.hh"
+#include "kube/tests/json.hh"
 #include "kube/tests/merge_patch.hh"
 #include "kube/tests/random_json.hh"
 
@@ -11,15 +12,10 @@ using kube::json_patch_diff;
 using kube::merge_diff;
 using kube::pointer_get;
 using kube::print_json;
+using kube::test::json;
 using kube::test::merge_patch;
 
 namespace {
-
-Json json(std::string_view text) {
-  auto value = kube::parse_json(text);
-  if (!value) FAIL(value.error().message);
-  return std::move(*value);
-}
 
 // RFC 6902's add, remove and replace, written independently of the code under test: a step of
 // recursion per token.

@@ -1,17 +1,13 @@
 #include "kube/model/json_text.hh"
 #include "kube/model/pod_template.hh"
 #include "kube/tests/catch.hh"
+#include "kube/tests/json.hh"
 
 using kube::Json;
 using kube::print_json;
+using kube::test::json;
 
 namespace {
-
-Json json(std::string_view text) {
-  auto value = kube::parse_json(text);
-  if (!value) FAIL(value.error().message);
-  return std::move(*value);
-}
 
 std::string requests_of(std::string_view spec) {
   Json pod_template = Json::object({{"spec", json(spec)}});

@@ -1,18 +1,14 @@
 #include "kube/model/json_text.hh"
 #include "kube/model/patch.hh"
 #include "kube/tests/catch.hh"
+#include "kube/tests/json.hh"
 
 using kube::Json;
 using kube::MergeKeys;
 using kube::print_json;
+using kube::test::json;
 
 namespace {
-
-Json json(std::string_view text) {
-  auto value = kube::parse_json(text);
-  if (!value) FAIL(value.error().message);
-  return std::move(*value);
-}
 
 // The lists of a pod template that the cases below use.
 const MergeKeys& pod_keys() {

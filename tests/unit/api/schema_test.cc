@@ -54,7 +54,7 @@ std::string defaulted(Json object) {
   return kube::print_json(*object.find("spec"));
 }
 
-std::string refusal(const Json& object) {
+std::string schema_errors(const Json& object) {
   return kube::to_string(check_schema(object));
 }
 
@@ -115,7 +115,7 @@ TEST_CASE("objects of other kinds are left alone by defaults and refused by the 
   const Json before = pod;
   apply_schema_defaults(pod);
   CHECK(pod == before);
-  CHECK(refusal(pod) ==
+  CHECK(schema_errors(pod) ==
         R"(kind: Unsupported value: "Pod": supported values: "TrainJob", "TrainingRuntime", )"
         R"("ClusterTrainingRuntime", "OptimizationJob", "JobSet")");
 }
@@ -221,15 +221,15 @@ TEST_CASE("the schema check refuses what the API server refuses") {
        "value: "
        R"({"containerPort":1,"protocol":"TCP"})"},
   }));
-  CHECK(refusal(object) == message);
+  CHECK(schema_errors(object) == message);
 }
 
 TEST_CASE("a whole number with a point breaks a rule about an integer, as in CEL") {
   Json object = trainjob("runtimeRef: {name: r}, trainer: {numNodes: 2}");
   object["spec"]["trainer"].set("numNodes", 2.0);
-  CHECK(refusal(object).empty());
+  CHECK(schema_errors(object).empty());
   object["spec"]["trainer"].set("numProcPerNode", 2.0);
-  CHECK(refusal(object) ==
+  CHECK(schema_errors(object) ==
         "spec.trainer.numProcPerNode: Invalid value: 2: numProcPerNode must be greater than or "
         "equal to 1");
 }
@@ -254,11 +254,13 @@ TEST_CASE("lists and strings have their bounds") {
   Json object = trainjob("runtimeRef: {name: r}, trainer: {}");
   Json& trainer = object["spec"]["trainer"];
   trainer.set("command", Json::array({std::string(1048576, 'x')}));
-  CHECK(refusal(object).empty());
+  CHECK(schema_errors(object).empty());
   trainer.set("command", Json::array({std::string(1048577, 'x')}));
-  CHECK(refusal(object) == "spec.trainer.command[0]: Too long: may not be more than 1048576 bytes");
+  CHECK(schema_errors(object) ==
+        "spec.trainer.command[0]: Too long: may not be more than 1048576 bytes");
   trainer.set("command", Json(Json::Array(129, Json("x"))));
-  CHECK(refusal(object) == "spec.trainer.command: Too many: 129: must have at most 128 items");
+  CHECK(schema_errors(object) ==
+        "spec.trainer.command: Too many: 129: must have at most 128 items");
 }
 
 TEST_CASE("patterns accept and refuse as the API server's regular expressions do") {
@@ -329,7 +331,7 @@ TEST_CASE("an update is compared with the stored object as CEL compares") {
   struct Row {
     Json before;
     Json after;
-    std::string refusal;  // the fields that are named
+    std::string schema_errors;  // the fields that are named
   };
   const Row rows[] = {
       {trainjob("trainer: {numNodes: 1}"), trainjob("trainer: {numNodes: 1}"), ""},
@@ -369,7 +371,7 @@ TEST_CASE("an update is compared with the stored object as CEL compares") {
     std::string fields;
     for (const kube::FieldError& error : check_transitions(row.after, row.before, schema))
       fields += error.path;
-    CHECK(fields == row.refusal);
+    CHECK(fields == row.schema_errors);
   }
 }
 

@@ -17,7 +17,6 @@ using kube::Json;
 
 namespace {
 
-const std::string kA = "test-js-replicated-job-a-0";
 using Patterns = std::vector<std::string>;
 
 FailurePolicy policy_of(const Patterns& patterns) {

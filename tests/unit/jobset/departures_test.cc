@@ -18,9 +18,6 @@ using kube::Json;
 
 namespace {
 
-const std::string kA = "test-js-replicated-job-a-0";
-const std::string kB = "test-js-replicated-job-b-1";
-
 std::string with_annotation(std::string yaml, std::string_view count) {
   const std::string plain = "metadata: {name: test-js}";
   const std::size_t at = yaml.find(plain);

@@ -7,8 +7,6 @@ using kube::Json;
 
 namespace {
 
-const std::string kA = "test-js-replicated-job-a-0";
-const std::string kB = "test-js-replicated-job-b-1";
 using Attempts = std::map<std::string, int>;
 
 std::string rules(std::string_view list, std::string_view more = "maxRestarts: 1") {

@@ -8,10 +8,6 @@ using kube::Json;
 
 namespace {
 
-const std::string kA = "test-js-replicated-job-a-0";
-const std::vector<std::string> kB = {"test-js-replicated-job-b-0", "test-js-replicated-job-b-1",
-                                     "test-js-replicated-job-b-2"};
-
 void complete_all(World& world) {
   for (const std::string& name : world.job_names()) world.complete(name);
 }
@@ -66,9 +62,9 @@ TEST_CASE("C4: all but one complete, the last is ready") {
   World world(test_js());
   world.settle();
   world.complete(kA);
-  world.complete(kB[0]);
-  world.complete(kB[1]);
-  world.ready(kB[2]);
+  world.complete(kAllB[0]);
+  world.complete(kAllB[1]);
+  world.ready(kAllB[2]);
   world.settle();
   CHECK(world.terminal_state().empty());
   CHECK(world.counters("replicated-job-b") == "ready 1 succeeded 2 failed 0 active 1 suspended 0");
@@ -82,13 +78,13 @@ TEST_CASE("C5 to C8, C43: success policies") {
     std::vector<std::string> second;  // complete, and it has ended
   };
   const Row rows[] = {
-      {"C5", "{operator: All, targetReplicatedJobs: []}", {kA}, kB},
+      {"C5", "{operator: All, targetReplicatedJobs: []}", {kA}, kAllB},
       {"C6",
        "{operator: All, targetReplicatedJobs: [replicated-job-b]}",
-       {kA, kB[0]},
-       {kB[1], kB[2]}},
-      {"C7", "{operator: Any, targetReplicatedJobs: [replicated-job-b]}", {kA}, {kB[1]}},
-      {"C8", "{operator: Any}", {}, {kB[2]}},
+       {kA, kAllB[0]},
+       {kAllB[1], kAllB[2]}},
+      {"C7", "{operator: Any, targetReplicatedJobs: [replicated-job-b]}", {kA}, {kAllB[1]}},
+      {"C8", "{operator: Any}", {}, {kAllB[2]}},
       {"C8 with the other job", "{operator: Any}", {}, {kA}},
   };
   for (const Row& row : rows) {
@@ -119,7 +115,7 @@ TEST_CASE("an absent success policy means that all Jobs must complete") {
   world.complete(kA);
   world.settle();
   CHECK(world.terminal_state().empty());
-  for (const auto& name : kB) world.complete(name);
+  for (const auto& name : kAllB) world.complete(name);
   world.settle();
   CHECK(world.terminal_state() == "Completed");
 }
@@ -127,7 +123,7 @@ TEST_CASE("an absent success policy means that all Jobs must complete") {
 TEST_CASE("C9, C12, C44: without a failure policy the first failure ends it") {
   World world(test_js());
   world.settle();
-  world.fail(kB[1]);
+  world.fail(kAllB[1]);
   const auto ending = world.context();
   CHECK(ending.actions.empty());
   CHECK(ending.is_status_first);
@@ -138,7 +134,7 @@ TEST_CASE("C9, C12, C44: without a failure policy the first failure ends it") {
   CHECK(world.condition("Failed") == "True");
   CHECK(world.condition_reason("Failed") == "FailedJobs");
   CHECK(world.terminal_state() == "Failed");
-  CHECK(world.job_names() == std::vector<std::string>{kB[1]});
+  CHECK(world.job_names() == std::vector<std::string>{kAllB[1]});
   CHECK(
       texts(world.events) ==
       std::vector<std::string>{"Warning FailedJobs: jobset failed due to one or more job failures "
@@ -249,7 +245,7 @@ TEST_CASE("C61, U14: a finished JobSet is removed after its time to live") {
   world.fail(kA);
   world.settle();
   CHECK(world.condition("Failed") == "True");
-  for (const auto& name : kB) {
+  for (const auto& name : kAllB) {
     CHECK(world.job(name).find("metadata")->find("deletionTimestamp"));
   }
   CHECK_FALSE(world.is_jobset_deleted);

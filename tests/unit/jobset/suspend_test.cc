@@ -7,10 +7,6 @@ using kube::Json;
 
 namespace {
 
-const std::string kA = "test-js-replicated-job-a-0";
-const std::vector<std::string> kB = {"test-js-replicated-job-b-0", "test-js-replicated-job-b-1",
-                                     "test-js-replicated-job-b-2"};
-
 constexpr const char* kInOrder = "  startupPolicy: {startupPolicyOrder: InOrder}\n";
 
 // a x1, b x1 and c x3, with these dependencies of b and c.
@@ -266,7 +262,7 @@ TEST_CASE("C49: resume in order") {
   world.settle();
   world.ready(kA);
   world.settle();
-  for (const auto& name : kB) world.ready(name);
+  for (const auto& name : kAllB) world.ready(name);
   world.settle();
   CHECK(world.condition("StartupPolicyCompleted") == "True");
   world.set_suspend(true);
@@ -287,7 +283,7 @@ TEST_CASE("C49: resume in order") {
   world.settle();
   CHECK(world.suspended_jobs() == 0);
   CHECK(world.condition("StartupPolicyInProgress") == "True");
-  for (const auto& name : kB) world.ready(name);
+  for (const auto& name : kAllB) world.ready(name);
   world.settle();
   CHECK(world.condition("StartupPolicyCompleted") == "True");
   CHECK(world.condition("StartupPolicyInProgress") == "False");
@@ -302,11 +298,11 @@ TEST_CASE("C50: start in order") {
   world.ready(kA);
   world.settle();
   CHECK(world.jobs().size() == 4);
-  for (const auto& name : kB) world.activate(name);
+  for (const auto& name : kAllB) world.activate(name);
   world.settle();
   CHECK(world.condition("StartupPolicyInProgress") == "True");
   CHECK(world.condition("StartupPolicyCompleted").empty());
-  for (const auto& name : kB) world.ready(name);
+  for (const auto& name : kAllB) world.ready(name);
   world.settle();
   CHECK(world.condition("StartupPolicyCompleted") == "True");
   CHECK(world.condition("StartupPolicyInProgress") == "False");

@@ -107,4 +107,10 @@ class World {
 // As "Normal AllJobsCompleted: jobset completed successfully".
 std::vector<std::string> texts(const std::vector<kube::PlannedEvent>& events);
 
+// Jobs of a World's JobSet.
+inline const std::string kA = "test-js-replicated-job-a-0";
+inline const std::string kB = "test-js-replicated-job-b-1";
+inline const std::vector<std::string> kAllB = {
+    "test-js-replicated-job-b-0", "test-js-replicated-job-b-1", "test-js-replicated-job-b-2"};
+
 }  // namespace trainer::jobset::test

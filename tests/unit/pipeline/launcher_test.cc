@@ -22,7 +22,7 @@ TrainJob annotated(const char* launcher, const std::string& trainer) {
   return job;
 }
 
-Runtime runtime_of(const std::string& torch) {
+Runtime runtime_with_torch(const std::string& torch) {
   return torch_runtime("mlPolicy: {torch: " + torch + "}");
 }
 
@@ -145,7 +145,7 @@ TEST_CASE("the annotation comes before the runtime's launcher", "[launcher]") {
   };
   for (const Row& row : rows) {
     INFO(row.annotation << " " << row.torch);
-    const Built result = built(annotated(row.annotation, trainer), runtime_of(row.torch));
+    const Built result = built(annotated(row.annotation, trainer), runtime_with_torch(row.torch));
     const kube::Json& node = container_in(result, "node");
     CHECK(strings(node.get_array("command")).at(0) == row.first_word);
     CHECK(env_value(node, "WORLD_SIZE") == row.world_size);
@@ -210,7 +210,7 @@ TEST_CASE("a runtime's launcher serves its own command, without a trainer sectio
 }
 
 TEST_CASE("torchtune's command is no launcher's business", "[launcher]") {
-  Runtime runtime = runtime_of("{launcher: env}");
+  Runtime runtime = runtime_with_torch("{launcher: env}");
   runtime.metadata.name = "torchtune-llama3.2-1b";
   const Built result = built(annotated("", "{command: [tune, run]}"), runtime);
   CHECK(env_value(container_in(result, "node"), "WORLD_SIZE") == "");
@@ -239,7 +239,7 @@ TEST_CASE("what a launcher cannot do is refused", "[launcher]") {
   for (const Row& row : rows) {
     INFO(row.annotation << " " << row.torch << " " << row.trainer);
     CHECK(paths_of(validate_trainjob(annotated(row.annotation, row.trainer), nullptr,
-                                     runtime_of(row.torch))) == row.paths);
+                                     runtime_with_torch(row.torch))) == row.paths);
   }
   CHECK(paths_of(refused(annotated("mpirun", "{}"), torch_runtime())) == rows[0].paths);
 }
@@ -320,7 +320,7 @@ TEST_CASE("several trainings where one was meant are warned about", "[launcher][
   for (const Row& row : rows) {
     INFO(row.trainer << " " << row.annotation << " " << row.torch);
     const auto warnings =
-        warn_trainjob(annotated(row.annotation, row.trainer), runtime_of(row.torch));
+        warn_trainjob(annotated(row.annotation, row.trainer), runtime_with_torch(row.torch));
     REQUIRE(warnings.size() == (*row.warning == '\0' ? 0U : 1U));
     if (!warnings.empty()) CHECK(warnings[0].find(row.warning) == 0);
   }

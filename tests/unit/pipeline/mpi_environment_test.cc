@@ -16,7 +16,7 @@ using Environment = std::map<std::string, std::string>;
 
 constexpr const char* kList = "OMPI_MCA_mca_base_env_list";
 
-Runtime runtime_of(const std::string& policy, const std::string& launcher = "{}") {
+Runtime runtime_with_launcher(const std::string& policy, const std::string& launcher = "{}") {
   Runtime out = mpi_runtime("mlPolicy: {mpi: {" + policy + "}}");
   kube::Json& pod = out.spec.template_->spec->replicatedJobs[1].template_["spec"]["template"];
   kube::Json& container = *kube::find_container(pod, "node");
@@ -24,13 +24,14 @@ Runtime runtime_of(const std::string& policy, const std::string& launcher = "{}"
   return out;
 }
 
-std::string list_of(const std::string& trainer, const Runtime& runtime = runtime_of("")) {
+std::string list_of(const std::string& trainer,
+                    const Runtime& runtime = runtime_with_launcher("")) {
   return env_value(container_in(built(job_with("trainer: " + trainer), runtime), "launcher"),
                    kList);
 }
 
 std::vector<std::string> warnings_about_env(const std::string& trainer,
-                                            const Runtime& runtime = runtime_of("")) {
+                                            const Runtime& runtime = runtime_with_launcher("")) {
   std::vector<std::string> out;
   for (std::string& warning : warn_trainjob(job_with("trainer: " + trainer), runtime))
     if (warning.starts_with("spec.trainer.env: ")) out.push_back(std::move(warning));
@@ -69,14 +70,14 @@ TEST_CASE("OpenMPI gets the names of the job's variables", "[mpi]") {
 TEST_CASE("variables of the runtime reach the ranks where the launcher is one of the nodes",
           "[mpi]") {
   const std::string own = "{command: [mpirun, x], env: [{name: HOME, value: /home/me}]}";
-  CHECK(list_of("{env: [{name: A, value: '1'}]}", runtime_of("runLauncherAsNode: true", own)) ==
-        "HOME;A");
-  CHECK(list_of("{}", runtime_of("runLauncherAsNode: true", own)) == "HOME");
+  CHECK(list_of("{env: [{name: A, value: '1'}]}",
+                runtime_with_launcher("runLauncherAsNode: true", own)) == "HOME;A");
+  CHECK(list_of("{}", runtime_with_launcher("runLauncherAsNode: true", own)) == "HOME");
   // A launcher that only launches may have variables that are for itself.
-  CHECK(list_of("{env: [{name: A, value: '1'}]}", runtime_of("runLauncherAsNode: false", own)) ==
-        "A");
+  CHECK(list_of("{env: [{name: A, value: '1'}]}",
+                runtime_with_launcher("runLauncherAsNode: false", own)) == "A");
   CHECK(list_of("{env: [{name: HOME, value: /here}]}",
-                runtime_of("runLauncherAsNode: false", own)) == "HOME");
+                runtime_with_launcher("runLauncherAsNode: false", own)) == "HOME");
 }
 
 TEST_CASE("a list is passed where mpirun is in sight and says nothing itself", "[mpi]") {
@@ -138,7 +139,8 @@ TEST_CASE("Hydra passes on everything, and is asked to where there is something"
   };
   for (const Row& row : {Row{"Intel", "I_MPI_HYDRA_ENV"}, Row{"MPICH", "HYDRA_ENV"}}) {
     INFO(row.implementation);
-    const Runtime runtime = runtime_of("mpiImplementation: " + std::string(row.implementation));
+    const Runtime runtime =
+        runtime_with_launcher("mpiImplementation: " + std::string(row.implementation));
     const auto value = [&](const std::string& env) {
       return env_value(
           container_in(built(job_with("trainer: {command: [./run.sh], env: " + env + "}"), runtime),
@@ -155,7 +157,7 @@ TEST_CASE("Hydra passes on everything, and is asked to where there is something"
 
 TEST_CASE("a JobSet that was made without the list keeps its environment", "[mpi]") {
   const TrainJob job = job_with("trainer: {command: [mpirun], env: [{name: A, value: '1'}]}");
-  const Runtime runtime = runtime_of("");
+  const Runtime runtime = runtime_with_launcher("");
   const Built fresh = built(job, runtime);
   REQUIRE(env_value(container_in(fresh, "launcher"), kList) == "A");
   const auto again = [&](const kube::Json& stored) {
@@ -256,8 +258,8 @@ TEST_CASE("each variable has the launcher's value in a rank of another node, or 
     }
     TrainJob job = job_with("trainer: {command: [mpirun]}");
     job.spec.trainer->env = std::vector<kube::Json>(env.begin(), env.end());
-    const Runtime runtime =
-        runtime_of(below(2) == 0 ? "runLauncherAsNode: true" : "runLauncherAsNode: false");
+    const Runtime runtime = runtime_with_launcher(below(2) == 0 ? "runLauncherAsNode: true"
+                                                                : "runLauncherAsNode: false");
     const Environment launcher = start(container_in(built(job, runtime), "launcher"), "c2VjcmV0==");
     const Environment rank = rank_of(launcher);
     std::string warned;

@@ -9,7 +9,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-constexpr const char* kTwoJobs = R"(
+constexpr const char* kPatchedJobs = R"(
 - name: node
   template:
     metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: trainer}}
@@ -29,7 +29,7 @@ constexpr const char* kTwoJobs = R"(
 )";
 
 Runtime runtime_to_patch() {
-  return runtime_with("{torch: {}}", kTwoJobs);
+  return runtime_with("{torch: {}}", kPatchedJobs);
 }
 
 // A job with one patch of the job `node`'s pod spec for each argument, by managers acme.io/0,

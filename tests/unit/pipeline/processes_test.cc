@@ -87,10 +87,10 @@ std::string with(std::string text, std::string_view mark, std::string_view value
   return text;
 }
 
-Json merged(Json to, const Json& from) {
+Json merged_documents(Json to, const Json& from) {
   for (const auto& [name, value] : from.as_object())
     if (value.is_object() && to.get(name).is_object())
-      to.set(name, merged(to.get(name), value));
+      to.set(name, merged_documents(to.get(name), value));
     else
       to.set(name, value);
   return to;
@@ -99,9 +99,9 @@ Json merged(Json to, const Json& from) {
 Json runtime_object(const Json& policy, const Field& field, std::string_view value) {
   const std::string framework = policy.empty() ? "torch" : policy.as_object().begin()->first;
   const Json ml =
-      merged(policy, yaml(with(with(field.policy, "FRAMEWORK", framework), "V", value)));
-  const Json container = merged(yaml("{name: node, image: i, command: [run]}"),
-                                yaml(with(field.container, "V", value)));
+      merged_documents(policy, yaml(with(with(field.policy, "FRAMEWORK", framework), "V", value)));
+  const Json container = merged_documents(yaml("{name: node, image: i, command: [run]}"),
+                                          yaml(with(field.container, "V", value)));
   Json jobs = Json::array();
   for (const char* name : {"node", "launcher"}) {
     if (std::string_view(name) == "launcher" && framework != "mpi") continue;

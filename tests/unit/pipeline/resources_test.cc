@@ -60,7 +60,7 @@ Runtime runtime_of(const kube::Json& resources, const char* policy) {
   return runtime;
 }
 
-TrainJob job_of(const kube::Json& resources) {
+TrainJob job_with_resources(const kube::Json& resources) {
   TrainJob job = job_with("trainer: {}");
   job.spec.trainer->resourcesPerNode = resources;
   return job;
@@ -90,7 +90,8 @@ TEST_CASE("the job's resources go over the runtime's, key by key", "[resources]"
   };
   for (const Row& row : rows) {
     INFO(row.runtime << " + " << row.job);
-    const Built result = built(job_of(yaml(row.job)), runtime_of(yaml(row.runtime), "{torch: {}}"));
+    const Built result =
+        built(job_with_resources(yaml(row.job)), runtime_of(yaml(row.runtime), "{torch: {}}"));
     CHECK(*container_in(result, "node").find("resources") == yaml(row.expected));
   }
 }
@@ -99,7 +100,7 @@ TEST_CASE("a runtime without a policy takes no resources, and the job gets a war
           "[resources]") {
   Runtime runtime = runtime_of(yaml("{requests: {cpu: 4}}"), "{}");
   runtime.spec.mlPolicy.reset();
-  const Built result = built(job_of(yaml("{requests: {cpu: 2}}")), runtime);
+  const Built result = built(job_with_resources(yaml("{requests: {cpu: 2}}")), runtime);
   CHECK(*container_in(result, "node").find("resources") == yaml("{requests: {cpu: '4'}}"));
   REQUIRE(result.warnings.size() == 1);
   CHECK(result.warnings[0].find("spec.trainer.resourcesPerNode") == 0);
@@ -180,7 +181,7 @@ kube::Json random_resources(std::mt19937& random) {
 }
 
 // An independent statement of the merge: what the container must hold in the end.
-kube::Json merged(const kube::Json& runtime, const kube::Json& job) {
+kube::Json merged_resources(const kube::Json& runtime, const kube::Json& job) {
   kube::Json out = kube::Json::object();
   for (const kube::Json* side : {&runtime, &job})
     for (const auto& [list, amounts] : side->as_object())
@@ -195,13 +196,13 @@ TEST_CASE("processes, slots, workers and groups follow from the final container,
     const kube::Json of_runtime = random_resources(random);
     const kube::Json of_job = random_resources(random);
     const kube::Json final_container =
-        kube::Json::object({{"name", "node"}, {"resources", merged(of_runtime, of_job)}});
+        kube::Json::object({{"name", "node"}, {"resources", merged_resources(of_runtime, of_job)}});
     const auto devices = pipeline::count_accelerators(final_container, {});
     CAPTURE(i);
     const auto build_with = [&](const char* policy) {
       Runtime runtime = runtime_of(of_runtime, policy);
       runtime.spec.podGroupPolicy = PodGroupPolicy{CoschedulingPolicy{}, {}, {}};
-      return built(job_of(of_job), runtime);
+      return built(job_with_resources(of_job), runtime);
     };
     const Built torch = build_with("{numNodes: 3, torch: {}}");
     CHECK(kube::read_resources(container_in(torch, "node"), "requests") ==

@@ -15,7 +15,7 @@ const std::string kAttempt =
     "TRAINER_ATTEMPT<-metadata.labels['jobset.sigs.k8s.io/restart-attempt']";
 
 // A job that mounts the volumes "data" (a claim), "tmp" (an emptyDir) and "fixed" (read-only).
-TrainJob job_of(const std::string& uid) {
+TrainJob job_with_uid(const std::string& uid) {
   TrainJob job = job_with(R"({runtimePatches: [{manager: acme.io/a, trainingRuntimeSpec:
     {template: {spec: {replicatedJobs: [{name: node, template: {spec: {template: {spec: {
       volumes: [{name: data, persistentVolumeClaim: {claimName: c}}, {name: tmp, emptyDir: {}},
@@ -56,7 +56,7 @@ TEST_CASE("a job or its runtime asks for the attempt and a checkpoint directory"
   for (const Row& row : rows) {
     INFO(row.job_environment << " " << row.job_volume << " " << row.runtime_environment << " "
                              << row.runtime_volume);
-    TrainJob job = job_of("u1");
+    TrainJob job = job_with_uid("u1");
     Runtime runtime = torch_runtime();
     const auto put = [](kube::ObjectMeta& meta, const std::string& key, std::string_view value) {
       if (value != "-") meta.annotations[key] = value;
@@ -131,7 +131,7 @@ TEST_CASE("values that cannot be meant are refused or warned about", "[restarts]
   };
   for (const Row& row : rows) {
     INFO(row.key << "=" << row.value);
-    TrainJob job = job_of("u1");
+    TrainJob job = job_with_uid("u1");
     Runtime runtime = torch_runtime();
     (row.is_of_runtime ? runtime.metadata : job.metadata).annotations[row.key] = row.value;
     CHECK(kube::to_string(validate_trainjob(job, nullptr, runtime)) == row.error);

@@ -39,17 +39,17 @@ struct Pair {
   const char* roles;
   const char* decider;  // the pod by which the job runs and succeeds
 };
-const std::vector<Pair> kKinds{{"PyTorchJob", "Master Worker*2", "p-master-0"},
-                               {"TFJob", "Chief Worker*2", "p-chief-0"},
-                               {"XGBoostJob", "Master Worker*2", "p-master-0"},
-                               {"PaddleJob", "Master Worker*2", "p-master-0"},
-                               {"JAXJob", "Worker", "p-worker-0"},
-                               {"MPIJob", "Launcher Worker*2", "p-launcher"}};
+const std::vector<Pair> kDeciders{{"PyTorchJob", "Master Worker*2", "p-master-0"},
+                                  {"TFJob", "Chief Worker*2", "p-chief-0"},
+                                  {"XGBoostJob", "Master Worker*2", "p-master-0"},
+                                  {"PaddleJob", "Master Worker*2", "p-master-0"},
+                                  {"JAXJob", "Worker", "p-worker-0"},
+                                  {"MPIJob", "Launcher Worker*2", "p-launcher"}};
 
 }  // namespace
 
 TEST_CASE("SU1: created suspended") {
-  for (const auto& [kind, roles, decider] : kKinds) {
+  for (const auto& [kind, roles, decider] : kDeciders) {
     World world(make_job(kind, roles, "runPolicy: {suspend: true}"));
     INFO(kind);
     CHECK(world.objects.size() == 1);
@@ -63,7 +63,7 @@ TEST_CASE("SU1: created suspended") {
 }
 
 TEST_CASE("SU2, SU3: a running job is suspended and resumed") {
-  for (const auto& [kind, roles, decider] : kKinds) {
+  for (const auto& [kind, roles, decider] : kDeciders) {
     INFO(kind);
     World world(make_job(kind, roles));
     const std::string key = std::string(kind) + "/p";
@@ -93,7 +93,7 @@ TEST_CASE("SU2, SU3: a running job is suspended and resumed") {
 }
 
 TEST_CASE("MB1: jobs of MultiKueue are left alone") {
-  for (const auto& [kind, roles, decider] : kKinds) {
+  for (const auto& [kind, roles, decider] : kDeciders) {
     World world(
         make_job(kind, roles, "runPolicy: {suspend: true, managedBy: kueue.x-k8s.io/multikueue}"));
     world.patch(std::string(kind) + "/p", yaml("spec: {runPolicy: {suspend: false}}"));

@@ -12,7 +12,7 @@ using kube::Json;
 
 namespace {
 
-constexpr const char* kKey = "PyTorchJob/p";
+constexpr const char* kJobKey = "PyTorchJob/p";
 
 World limited(int limit, std::string_view policy = "Running") {
   return World(
@@ -21,7 +21,7 @@ World limited(int limit, std::string_view policy = "Running") {
 }
 
 const Json& status(const World& world) {
-  return world.at(kKey).get("status");
+  return world.at(kJobKey).get("status");
 }
 
 }  // namespace
@@ -90,7 +90,7 @@ TEST_CASE("backoffLimit: with upstream's CRDs recreated pods count as long as th
   CHECK_FALSE(status(world).find("restarts"));
   // A resumed job begins again.
   for (const char* suspend : {"true", "false"}) {
-    world.patch(kKey, yaml(fmt::format("{{spec: {{runPolicy: {{suspend: {}}}}}}}", suspend)));
+    world.patch(kJobKey, yaml(fmt::format("{{spec: {{runPolicy: {{suspend: {}}}}}}}", suspend)));
     world.settle();
   }
   for (int i = 0; i < 2; ++i) {
@@ -149,7 +149,7 @@ TEST_CASE("a restart is counted once, also where the controller ends in between"
   World world = limited(3);
   world.set_pod("p-worker-0", "Failed");
   world.kill_at = world.writes + 1;  // the status is written, the pod is not deleted
-  const JobPlan made = world.reconcile(kKey);
+  const JobPlan made = world.reconcile(kJobKey);
   CHECK(made.is_status_first);
   CHECK(status(world).get_int("restarts") == 1);
   CHECK(status(world).get_array("restartedPods").size() == 1);
@@ -163,8 +163,8 @@ TEST_CASE("pods of a job that ends are not made again") {
   World world = limited(0, "All");
   world.pod("p-master-0", "Running");
   world.set_pod("p-worker-0", "Running", 1, 1);
-  const Json before = world.at(kKey);
-  const JobPlan made = world.reconcile(kKey);
+  const Json before = world.at(kJobKey);
+  const JobPlan made = world.reconcile(kJobKey);
   CHECK(made.is_status_first);  // Failed is known before the first pod goes
   world.settle();
   CHECK(world.names("Pod").empty());
@@ -177,9 +177,9 @@ TEST_CASE("pods of a job that ends are not made again") {
   CHECK_FALSE(done.has("Pod/p-worker-0"));
   CHECK(done.counters("Worker") == "1 succeeded");
   // After a resume it does.
-  done.patch(kKey, yaml("spec: {runPolicy: {suspend: true}}"));
+  done.patch(kJobKey, yaml("spec: {runPolicy: {suspend: true}}"));
   done.settle();
-  done.patch(kKey, yaml("spec: {runPolicy: {suspend: false}}"));
+  done.patch(kJobKey, yaml("spec: {runPolicy: {suspend: false}}"));
   done.settle();
   CHECK(done.names("Pod").size() == 3);
   CHECK(done.counters("Worker") == "");
@@ -225,13 +225,13 @@ TEST_CASE("a resumed job has a new budget, also where its first pod is refused")
     World world = limited(2);
     world.has_upstreams_crds = has_upstreams_crds;
     for (int i = 0; i < 2; ++i) world.pod("p-worker-0", "Failed", 137);
-    world.patch(kKey, yaml("spec: {runPolicy: {suspend: true}}"));
+    world.patch(kJobKey, yaml("spec: {runPolicy: {suspend: true}}"));
     world.settle();
-    world.patch(kKey, yaml("spec: {runPolicy: {suspend: false}}"));
+    world.patch(kJobKey, yaml("spec: {runPolicy: {suspend: false}}"));
     world.fate = [](const kube::Resource& resource) {
       return resource == kube::kPods ? Fate::kFailed : Fate::kDone;
     };
-    world.reconcile(kKey);
+    world.reconcile(kJobKey);
     world.fate = nullptr;
     world.settle();
     for (int i = 0; i < 2; ++i) world.pod("p-worker-0", "Failed", 137);
@@ -246,7 +246,7 @@ TEST_CASE("what a job was scaled down by goes, also where that ends it") {
   World world(make_job("PyTorchJob", "Worker*2"));
   world.pod("p-worker-0", "Succeeded", 0);
   world.pod("p-worker-1", "Running");
-  world.patch(kKey, yaml("spec: {pytorchReplicaSpecs: {Worker: {replicas: 1}}}"));
+  world.patch(kJobKey, yaml("spec: {pytorchReplicaSpecs: {Worker: {replicas: 1}}}"));
   world.settle();
   CHECK(world.conditions() == "Created Running! Succeeded");
   CHECK(world.counters("Worker") == "1 succeeded");
@@ -256,7 +256,7 @@ TEST_CASE("what a job was scaled down by goes, also where that ends it") {
 
 TEST_CASE("replicas 0 neither flaps nor succeeds") {
   World world(make_job("PyTorchJob", "Worker*2"));
-  world.objects[kKey]["spec"]["pytorchReplicaSpecs"]["Worker"].set("replicas", 0);  // by `scale`
+  world.objects[kJobKey]["spec"]["pytorchReplicaSpecs"]["Worker"].set("replicas", 0);  // by `scale`
   world.settle();
   CHECK(world.names("Pod").empty());
   CHECK(world.names("Service").empty());
@@ -272,9 +272,9 @@ TEST_CASE("Created is never lost") {
   World world;
   Json job = make_job("PyTorchJob", "Worker");
   world.apply(job);
-  world.objects[kKey].set("status", yaml("{conditions: [{type: Running, status: 'True', reason: "
-                                         "PyTorchJobRunning, message: m}], startTime: "
-                                         "'2027-01-01T00:00:00Z'}"));
+  world.objects[kJobKey].set("status", yaml("{conditions: [{type: Running, status: 'True', reason: "
+                                            "PyTorchJobRunning, message: m}], startTime: "
+                                            "'2027-01-01T00:00:00Z'}"));
   world.settle();
   CHECK(world.conditions() == "Created Running");
   CHECK(world.totals.created);
@@ -344,11 +344,11 @@ TEST_CASE("what a job was scaled down by does not outlive its end") {
     World world(make_job("PyTorchJob", "Master Worker*3",
                          has_autoscaler ? "elasticPolicy: {maxReplicas: 3, metrics: []}" : ""));
     world.all_pods("Running");
-    world.patch(kKey, yaml("spec: {pytorchReplicaSpecs: {Worker: {replicas: 1}}}"));
+    world.patch(kJobKey, yaml("spec: {pytorchReplicaSpecs: {Worker: {replicas: 1}}}"));
     world.set_pod("p-master-0", "Succeeded", 0);
     world.set_pod("p-worker-1", "Succeeded", 0);
     world.kill_at = world.writes + 1;  // the status is written, no pod is deleted
-    world.reconcile(kKey);
+    world.reconcile(kJobKey);
     CHECK(world.conditions() == "Created Running! Succeeded");
     world.kill_at = std::numeric_limits<int>::max();
     world.settle();

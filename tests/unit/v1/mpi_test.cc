@@ -12,7 +12,7 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-constexpr const char* kKey = "MPIJob/p";
+constexpr const char* kMPIJobKey = "MPIJob/p";
 
 std::string_view data(const World& world, std::string_view file) {
   return world.at("ConfigMap/p-config").get("data").get_string(file);
@@ -141,7 +141,7 @@ TEST_CASE("M12, M13, M14: objects of others are refused with upstream's words") 
         world.has_event(fmt::format("Warning ErrResourceExists: Resource \"{}\" of MPIJobKind "
                                     "\"{}\" already exists and is not managed by MPIJob",
                                     name, kind)));
-    CHECK(world.reconcile(kKey).requeue_after == std::chrono::seconds(10));
+    CHECK(world.reconcile(kMPIJobKey).requeue_after == std::chrono::seconds(10));
   }
 }
 
@@ -178,13 +178,13 @@ TEST_CASE("the hosts follow the workers, and the role as well") {
         std::string::npos);
   world.pod("p-worker-1", "Running");
   CHECK(data(world, "discover_hosts.sh") == "#!/bin/sh\necho p-worker-1:1");
-  world.patch(kKey, yaml("spec: {mpiReplicaSpecs: {Worker: {replicas: 3}}}"));
+  world.patch(kMPIJobKey, yaml("spec: {mpiReplicaSpecs: {Worker: {replicas: 3}}}"));
   world.settle();
   CHECK(data(world, "hostfile").find("p-worker-2 slots=1") != std::string::npos);
   CHECK(world.at("Role/p-launcher").get_array("rules").at(1).get("resourceNames") ==
         yaml("[p-worker-0, p-worker-1, p-worker-2]"));
   CHECK(world.names("Pod").size() == 4);
-  world.patch(kKey, yaml("spec: {mpiReplicaSpecs: {Worker: {replicas: 2}}}"));
+  world.patch(kMPIJobKey, yaml("spec: {mpiReplicaSpecs: {Worker: {replicas: 2}}}"));
   world.settle();
   CHECK(world.names("Pod").size() == 3);
   CHECK_FALSE(world.has_event("SuccessfulDeletePod"));  // upstream has none either
@@ -196,7 +196,7 @@ TEST_CASE("the hosts follow the workers, and the role as well") {
   World alone(make_job("MPIJob", "Launcher"));
   CHECK(alone.at("Role/p-launcher").get_array("rules").size() == 1);  // no exec into every pod
   // Suspended, a job keeps them.
-  world.patch(kKey, yaml("spec: {runPolicy: {suspend: true}}"));
+  world.patch(kMPIJobKey, yaml("spec: {runPolicy: {suspend: true}}"));
   world.settle();
   CHECK(world.names("Pod").empty());
   CHECK(world.has("ConfigMap/p-config"));
@@ -268,7 +268,7 @@ TEST_CASE("evicted pods are named as such") {
   hanging.pod("p-launcher", "Failed", 137);
   CHECK(hanging.conditions() == "Created Restarting");
   CHECK(hanging.has_event("Warning MPIJobFailed: MPIJob ns/p has failed"));
-  CHECK(hanging.reconcile(kKey).events.empty());
+  CHECK(hanging.reconcile(kMPIJobKey).events.empty());
 }
 
 TEST_CASE("what is made of the templates of an MPIJob") {
@@ -295,17 +295,17 @@ TEST_CASE("an MPIJob without roles is refused, and what comes after a foreign ob
   CHECK(
       empty.has_event("Warning MPIJobFailedValidation: MPIJob failed validation because "
                       "spec.mpiReplicaSpecs[Launcher]: Required value"));
-  CHECK_FALSE(empty.at(kKey).find("status"));
+  CHECK_FALSE(empty.at(kMPIJobKey).find("status"));
   // No webhook refuses a change. What is invalid since then can be suspended, and ends in time.
   for (const char* change : {"activeDeadlineSeconds: 60, cleanPodPolicy: All", "suspend: true"}) {
     INFO(change);
     World edited(make_job("MPIJob", "Launcher Worker*2"));
     edited.all_pods("Running");
-    edited.patch(kKey, yaml("spec: {mpiReplicaSpecs: {Worker: {replicas: 20000}}}"));
+    edited.patch(kMPIJobKey, yaml("spec: {mpiReplicaSpecs: {Worker: {replicas: 20000}}}"));
     edited.settle();
     CHECK(edited.names("Pod").size() == 3);
     CHECK(edited.conditions() == "Created Running");
-    edited.patch(kKey, yaml(fmt::format("spec: {{runPolicy: {{{}}}}}", change)));
+    edited.patch(kMPIJobKey, yaml(fmt::format("spec: {{runPolicy: {{{}}}}}", change)));
     edited.advance(61);
     CHECK(edited.names("Pod").empty());
     CHECK_THAT(edited.conditions(), Catch::StartsWith("Created Running! "));
