@@ -12,6 +12,9 @@ import subprocess
 TESTS_ONLY = {
     "kube::server::ObjectStore::compact": "the simulation's API server forgets its history at any moment",
     "trainer::Serving::webhook_port": "tests listen on any free port",
+    "trainer::pipeline::device_rows": "the page about devices is compared with the table",
+    "trainer::pipeline::pod_profiles": "the list is compared with the schema of pods",
+    "trainer::pipeline::pod_unions": "the table is compared with the schema of pods",
     "trainer::check_schema": "without a schema, by the object's kind: render has the schema of its registration",
 }
 
