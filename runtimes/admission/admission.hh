@@ -67,6 +67,9 @@ AdmissionAnswer mutate_trainjob(const AdmissionRequest& request, kube::Time now)
 // the job's JobSet.
 AdmissionAnswer validate_trainjob(const AdmissionRequest& request, const AdmissionLookups& lookups,
                                   const PipelineOptions& options, const jobset::Gates& gates = {});
+// All that a build warns about, but for what is_warned() knows of its runtime.
+std::vector<std::string> take_warnings(Built& built, const Runtime& runtime,
+                                       const AdmissionLookups& lookups);
 // Both kinds of runtimes. mutate_runtime converts or refuses fields of v2.0 and v2.1, and puts back
 // extension fields that a PUT lacks.
 AdmissionAnswer mutate_runtime(const AdmissionRequest& request);

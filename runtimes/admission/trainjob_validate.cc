@@ -213,10 +213,7 @@ void TrainJobReview::build_jobset() {
     answer_ = forbid(errors);
     return;
   }
-  answer_.warnings = std::move(built->warnings);
-  for (RuntimeWarning& warning : built->runtime_warnings)
-    if (!lookups_.is_warned || !lookups_.is_warned(*runtime_, warning.in_runtime))
-      answer_.warnings.push_back(std::move(warning.text));
+  answer_.warnings = take_warnings(*built, *runtime_, lookups_);
   if (auto jobset = read_jobset(built->jobset)) jobset_ = std::move(*jobset);
 }
 
@@ -242,6 +239,15 @@ void TrainJobReview::check_children() {
     answer_.warnings.push_back(
         fmt::format("this job cannot start, since the API server refuses what its JobSet says: {}",
                     kube::to_string(errors)));
+}
+
+std::vector<std::string> take_warnings(Built& built, const Runtime& runtime,
+                                       const AdmissionLookups& lookups) {
+  std::vector<std::string> warnings = std::move(built.warnings);
+  for (RuntimeWarning& warning : built.runtime_warnings)
+    if (!lookups.is_warned || !lookups.is_warned(runtime, warning.in_runtime))
+      warnings.push_back(std::move(warning.text));
+  return warnings;
 }
 
 AdmissionAnswer validate_trainjob(const AdmissionRequest& request, const AdmissionLookups& lookups,

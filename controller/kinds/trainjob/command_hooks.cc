@@ -44,8 +44,9 @@ tl::expected<Rendered, FieldErrors> render_trainjob(const Json& object,
   const auto job = read_stored_trainjob(object);
   if (!job) return tl::unexpected(job.error());
   const RuntimeRef& ref = job->spec.runtimeRef;
-  const auto stored = lookups(inputs).runtime(ref.kind.value_or(kClusterTrainingRuntimes.kind),
-                                              job->metadata.ns, ref.name);
+  const AdmissionLookups known = lookups(inputs);
+  const auto stored =
+      known.runtime(ref.kind.value_or(kClusterTrainingRuntimes.kind), job->metadata.ns, ref.name);
   const auto runtime = read_runtime(stored ? *stored : Json());
   if (!runtime) return tl::unexpected(runtime.error());
 
@@ -63,11 +64,7 @@ tl::expected<Rendered, FieldErrors> render_trainjob(const Json& object,
       return tl::unexpected(of_child(built->jobset, std::move(errors)));
     rendered.errors = of_child(built->jobset, jobset::child_errors(*jobset));
   }
-  rendered.warnings = std::move(built->warnings);
-  const AdmissionLookups known = lookups(inputs);
-  for (RuntimeWarning& warning : built->runtime_warnings)
-    if (!known.is_warned(*runtime, warning.in_runtime))
-      rendered.warnings.push_back(std::move(warning.text));
+  rendered.warnings = take_warnings(*built, *runtime, known);
   rendered.objects.push_back({built->jobset, std::move(explanations)});
   for (DependentObject& dependent : built->dependents)
     rendered.objects.push_back({std::move(dependent.object), {}});

@@ -18,12 +18,6 @@ namespace {
 constexpr std::string_view kSpace = " \t\n\r\v\f";
 constexpr std::array<std::string_view, 4> kWords = {"auto", "cpu", "gpu", "xpu"};
 
-std::string_view trimmed(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(kSpace);
-  if (first == text.npos) return {};
-  return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
-}
-
 std::optional<std::int64_t> number_in(std::string_view text) {
   const bool is_negative = text.starts_with('-');
   if (is_negative || text.starts_with('+')) text.remove_prefix(1);
@@ -51,7 +45,7 @@ void check_replicas(std::string_view name, const std::optional<std::int32_t>& re
 }  // namespace
 
 ProcessesOfPod processes_of_pod(const std::string& nproc_per_node) {
-  const std::string_view text = trimmed(nproc_per_node);
+  const std::string_view text = kube::trimmed(nproc_per_node, kSpace);
   const auto number = number_in(text);
   if (!number) return {nproc_per_node, std::nullopt};
   const std::int32_t count = process_count(*number);
@@ -85,7 +79,7 @@ void warn_about_processes(const std::string& nproc_per_node, std::vector<std::st
                     "torchrun ends with an error, and WORLD_SIZE counts one process a pod; write "
                     "auto, cpu, gpu, xpu or a number",
                     nproc_per_node));
-  else if (nproc_per_node != trimmed(nproc_per_node))
+  else if (nproc_per_node != kube::trimmed(nproc_per_node, kSpace))
     warnings.push_back(fmt::format(
         "spec.nprocPerNode: \"{}\" has white space around the number, and {} is used instead; "
         "write \"{}\"",
