@@ -18,8 +18,8 @@ void apply_webhook_defaults(kube::Json& jobset);
 // no webhook was served. spec.network is not among them: if it is absent, there is no Service, and
 // pods have no host names.
 void apply_late_defaults(kube::Json& jobset);
-// Whether these change anything. They nearly never do, and this is cheaper than a copy of the
-// object.
+// Returns whether the late defaults would change anything. They nearly never do, and this is
+// cheaper than a copy of the object.
 bool lacks_late_defaults(const kube::Json& jobset);
 
 // `find_claim(namespace, name)`: an existing PersistentVolumeClaim, or nullopt.
@@ -27,10 +27,10 @@ using FindClaim =
     std::function<std::optional<kube::Json>(const std::string& ns, const std::string& name)>;
 kube::FieldErrors validate_create(const JobSet& jobset, const Gates& gates,
                                   const FindClaim& find_claim);
-// What the API server will refuse of the JobSet's labels and annotations.
+// Returns the errors that the API server will find in the JobSet's labels and annotations.
 kube::FieldErrors metadata_errors(const JobSet& jobset);
-// What it will refuse of the JobSet's Jobs and pods, by the paths of the JobSet. The webhook does
-// not look: upstream's takes such JobSets.
+// Returns the errors that the API server will find in the JobSet's Jobs and pods, by the paths of
+// the JobSet. The webhook does not check these: upstream's accepts such JobSets.
 kube::FieldErrors child_errors(const JobSet& jobset);
 kube::FieldErrors validate_update(const JobSet& before, const JobSet& after, const Gates& gates);
 

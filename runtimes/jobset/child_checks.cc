@@ -1,5 +1,5 @@
-// What the API server will refuse of the Jobs and pods of a JobSet. Upstream does not look: such a
-// JobSet is stored, and its Jobs are never created.
+// This file finds the errors that the API server will find in the Jobs and pods of a JobSet.
+// Upstream does not check these: such a JobSet is stored, and its Jobs are never created.
 #include "kube/model/check_items.hh"
 #include "kube/model/names.hh"
 #include "kube/model/pod_checks.hh"

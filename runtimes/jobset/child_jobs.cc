@@ -1,4 +1,4 @@
-// Which Jobs are of the current attempt, and which state they have (JobSet,
+// This file finds which Jobs are of the current attempt, and which state they have (JobSet,
 // pkg/controllers/jobset_controller.go).
 #include <fmt/format.h>
 
@@ -20,7 +20,8 @@ std::string label_problem(const JobView& job, std::string_view label, std::strin
       job.name, label, value, expectation);
 }
 
-// Of a Job that is restarted by itself; needs the gate RestartJob. `problem` says why not.
+// Returns the attempt of a Job that is restarted by itself; this needs the gate RestartJob.
+// `problem` says why not.
 Attempt attempt_of_single(const ReplicatedJobState* rjob, const JobView& job,
                           std::string& problem) {
   if (!rjob) {
@@ -70,7 +71,7 @@ void classify_current(ReconcileContext& context, const JobView& job) {
   }
 }
 
-// Which Job each replicated job need not run again, although it is gone.
+// Records which Jobs of each replicated job are gone and need not run again.
 void record_removed(ReconcileContext& context) {
   for (const JobView* job : context.observed.removed_jobs) {
     const auto position = parse_job_name(context.jobset.metadata.name, job->name);

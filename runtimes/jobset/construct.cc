@@ -19,7 +19,7 @@ namespace {
 
 using kube::Json;
 
-// Of a template's metadata only these are of use.
+// Only these members of a template's metadata are of use.
 Json maps_of(const Json& object) {
   Json maps = Json::object();
   for (const std::string_view name : {"labels", "annotations"}) {

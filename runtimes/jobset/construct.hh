@@ -24,7 +24,7 @@ struct Layout {
   static Layout of(const JobSet& jobset);
 };
 
-// Makes the Jobs of one replicated job. What they share is put together once.
+// Makes the Jobs of one replicated job. The parts that they share are built only once.
 class JobFactory {
  public:
   JobFactory(const JobSet& jobset, const Layout& layout, std::size_t replicated_job,

@@ -1,4 +1,4 @@
-// What the mutating webhook fills in on CREATE (JobSet, pkg/webhooks/jobset_webhook.go).
+// The mutating webhook fills in these defaults on CREATE (JobSet, pkg/webhooks/jobset_webhook.go).
 #include <algorithm>
 #include <string>
 

@@ -1,4 +1,5 @@
-// What a replicated job waits for (JobSet, pkg/controllers/depends_on.go).
+// This file decides how long a replicated job waits for others (JobSet,
+// pkg/controllers/depends_on.go).
 #include <algorithm>
 
 #include "runtimes/jobset/policies.hh"

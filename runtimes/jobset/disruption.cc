@@ -42,7 +42,7 @@ void report_disruptions(Json& job_spec) {
   if (!policy.is_object()) return;
   Json& rules = policy["rules"];
   if (rules.is_null()) rules = Json::array();
-  constexpr std::size_t kMaxRules = 20;  // of the Job API
+  constexpr std::size_t kMaxRules = 20;  // the Job API's limit
   if (!rules.is_array() || rules.size() >= kMaxRules) return;
   for (const Json& rule : rules.as_array()) {
     if (names_disruption(rule)) return;

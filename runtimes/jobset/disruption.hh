@@ -28,7 +28,7 @@ std::int32_t max_disruption_restarts(const JobSet& jobset);
 void report_disruptions(kube::Json& job_spec);
 // `is_kept`: restarts may keep the Job, and then its pods have the label of an earlier attempt.
 bool is_pod_of(const PodView& pod, const JobView& job, bool is_kept);
-// Whether this Job failed because pods of it were disrupted.
+// Returns whether this Job failed because its pods were disrupted.
 bool was_disrupted(const JobView& job, const std::vector<const PodView*>& pods, bool is_kept);
 
 }  // namespace trainer::jobset

@@ -21,10 +21,10 @@
 
 namespace trainer::jobset {
 
-// What placement needs of a leader pod.
+// Placement needs these facts of a leader pod.
 struct LeaderPod {
   std::string name;
-  std::string owner_uid;  // of its controller, the Job; "" without
+  std::string owner_uid;  // the uid of its controller, the Job; "" without
   std::string node;       // spec.nodeName; "" while it is not scheduled
   std::string phase;
   bool is_deleting = false;
@@ -47,22 +47,23 @@ kube::Result<std::string> leader_base_name(const kube::Json& pod);
 // leader's node is gone, kInvalid when the node lacks the topology label.
 kube::Result<kube::Json> place_pod(kube::Json pod, const PlacementLookups& lookups);
 
-// Why the validating webhook refuses the pod; nullopt when it does not.
+// Returns why the validating webhook refuses the pod; nullopt if it does not.
 std::optional<std::string> deny_pod(const kube::Json& pod, const PlacementLookups& lookups);
 
 // The members of a listed pod that are read here; the others are not parsed, since a namespace may
 // have many large pods.
 const kube::JsonFilter& read_of_listed_pods();
 
-// What selects the candidates for this follower's leader by label: the whole Job's pods at most.
-// Errors (kInvalid): a label that the API server is going to refuse.
+// The selector finds the candidates for this follower's leader by label: the whole Job's pods at
+// most. Errors (kInvalid): a label that the API server is going to refuse.
 kube::Result<std::string> leader_selector(const kube::Json& pod);
 
 // A listed pod as PlacementLookups::leaders wants it; nullopt when it is no leader of this name.
 std::optional<LeaderPod> read_leader(const kube::Json& pod, std::string_view base_name);
 
-// Whether a pod is a leader that has a node (PodView::is_exclusive_leader): its events start a
-// check of its followers. False for a pod that has ended: another one may be the leader by now.
+// Returns whether a pod is a leader that has a node (PodView::is_exclusive_leader): its events
+// start a check of its followers. The result is false for a pod that has ended: another one may be
+// the leader by now.
 bool is_scheduled_leader(const kube::Json& pod);
 
 // Followers that are in another domain than their leader are marked as disrupted, so that a

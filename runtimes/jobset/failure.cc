@@ -1,5 +1,5 @@
-// What a failed Job means for the set (JobSet, pkg/controllers/failure_policy.go). One decision a
-// reconcile.
+// This file decides what a failed Job means for the set (JobSet,
+// pkg/controllers/failure_policy.go). Each reconcile makes one decision.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,8 +20,8 @@ struct Decision {
   const JobView* job = nullptr;             // the earliest failure that counts
 };
 
-// What the rules of one reconcile may cost, in nanoseconds or so. It is enough for any number of
-// Jobs, but for large policies, and for patterns where a hundred Jobs have failed at a time.
+// The rules of one reconcile may cost this much, in about nanoseconds. It is enough for any number
+// of Jobs, except for large policies, and for patterns if a hundred Jobs have failed at a time.
 constexpr std::size_t kMaxCost = 20'000'000;
 constexpr std::size_t kCostOfText = 10;
 
@@ -29,8 +29,8 @@ bool is_before(const JobView* a, const JobView* b) {
   return a->failure()->last_transition_time < b->failure()->last_transition_time;
 }
 
-// Of several at the same time, the first of the list. That is common: times of conditions are whole
-// seconds.
+// If several have the same time, the first of the list is taken. That is common: times of
+// conditions are whole seconds.
 template <class Filter>
 const JobView* earliest(const std::vector<const JobView*>& failed, const Filter& is_desired) {
   const JobView* found = nullptr;

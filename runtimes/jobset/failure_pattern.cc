@@ -12,7 +12,7 @@ namespace trainer::jobset {
 namespace {
 
 constexpr std::size_t kMaxEntries = 4;
-// What a byte costs in addition to the instructions, since also a small program makes many states.
+// A byte costs this in addition to the instructions, since also a small program makes many states.
 constexpr std::size_t kCostOfState = 200;
 constexpr std::size_t kQuotedBytes = 64;
 

@@ -1,4 +1,4 @@
-// Whether a failure message contains a pattern that a user wrote. It uses RE2, since then no
+// This class searches a failure message for patterns that a user wrote. It uses RE2, since then no
 // pattern takes more than linear time, and since the field's documentation promises its syntax.
 #pragma once
 
@@ -24,14 +24,16 @@ namespace trainer::jobset {
 // expression, finds nothing.
 class FailurePatterns {
  public:
-  // Of one policy: patterns, their bytes in all, and what they compile to in all. The second bounds
-  // the time to compile them (50 ms), the last the time to search one message (30 ms).
+  // These limits hold for one policy: patterns, their bytes in all, and what they compile to in
+  // all. The second bounds the time to compile them (50 ms), the last the time to search one
+  // message (30 ms).
   static constexpr std::size_t kMaxPatterns = 50;
   static constexpr std::size_t kMaxBytes = 2'048;
   static constexpr std::size_t kMaxInstructions = 10'000;
-  // Of each pattern, with what it caches while it searches.
+  // This limit holds for each pattern, including what it caches while it searches.
   static constexpr std::int64_t kMaxMemory = 64 << 10;
-  // What is searched of a message, from its start; the Job controller's are shorter.
+  // Only this much of a message is searched, from its start; the Job controller's messages are
+  // shorter.
   static constexpr std::size_t kSearchedBytes = 1'024;
 
   // `path` is the policy's, for refusal().
@@ -40,9 +42,10 @@ class FailurePatterns {
   FailurePatterns(FailurePatterns&&) noexcept;
   ~FailurePatterns();
 
-  // Whether a pattern of the rule at this index is found anywhere in the text.
+  // Returns whether a pattern of the rule at this index is found anywhere in the text.
   bool finds_any(std::size_t rule, std::string_view text) const;
-  // What searching a text of this length for all patterns costs at most, in about nanoseconds.
+  // Returns the highest cost of searching a text of this length for all patterns, in about
+  // nanoseconds.
   std::size_t cost(std::size_t bytes) const;
   // The first pattern that exceeds a limit or is no expression.
   const std::optional<kube::FieldError>& refusal() const { return refusal_; }

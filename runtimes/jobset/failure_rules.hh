@@ -1,4 +1,5 @@
-// What a rule of a failure policy may say (JobSet, pkg/webhooks/jobset_webhook.go). Pure.
+// These lists hold what a rule of a failure policy may say (JobSet,
+// pkg/webhooks/jobset_webhook.go). Pure.
 #pragma once
 
 #include <array>
@@ -9,7 +10,7 @@ namespace trainer::jobset {
 
 inline constexpr std::size_t kLongestRuleName = 128;
 
-// Of the condition Failed of a Job.
+// The condition Failed of a Job has one of these reasons.
 inline constexpr std::array<std::string_view, 5> kJobFailureReasons = {
     "BackoffLimitExceeded", "DeadlineExceeded", "FailedIndexes", "MaxFailedIndexesExceeded",
     "PodFailurePolicy"};

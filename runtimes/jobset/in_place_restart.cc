@@ -31,7 +31,7 @@ std::optional<std::vector<std::int32_t>> read_attempts(ReconcileContext& context
   return attempts;
 }
 
-// How many pods there are when all run; nullopt when a template does not say.
+// Returns how many pods there are when all run; nullopt if a template does not say.
 std::optional<std::int64_t> count_pods(ReconcileContext& context) {
   std::int64_t total = 0;
   for (const ReplicatedJobState& rjob : context.rjobs) {

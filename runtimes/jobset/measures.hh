@@ -12,7 +12,7 @@ namespace trainer::jobset {
 // Complete, Failed, Queued, Suspended, Running, Restarting; else Pending. A JobSet runs while each
 // of its Jobs is ready or has succeeded, but for those that may start later.
 std::string_view phase_of(const JobSet& jobset);
-// Why a JobSet in this phase neither runs nor has ended; "" for one in another phase.
+// Returns why a JobSet in this phase neither runs nor has ended; "" for one in another phase.
 std::string_view waiting_reason(const JobSetStatus& status, std::string_view phase);
 // "" of a JobSet that has not failed.
 std::string_view failure_reason(const JobSetStatus& status);

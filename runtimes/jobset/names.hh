@@ -17,7 +17,8 @@ inline constexpr std::string_view kJobSetControllerName = "jobset.sigs.k8s.io/jo
 // "<jobset>-<replicatedjob>-<index>"
 std::string job_name(std::string_view jobset, std::string_view replicated_job, std::int64_t index);
 
-// Which Job of a JobSet has this name: the inverse of job_name. nullopt for any other name.
+// The position says which Job of a JobSet has a name: the inverse of job_name. The result is
+// nullopt for any other name.
 struct JobPosition {
   std::string_view replicated_job;
   std::int32_t index = 0;
@@ -26,7 +27,7 @@ std::optional<JobPosition> parse_job_name(std::string_view jobset, std::string_v
 
 // network.subdomain, else the JobSet's name.
 const std::string& subdomain(const JobSet& jobset);
-// Whether the pods get DNS host names: needs `network` with enableDNSHostnames.
+// Returns whether the pods get DNS host names: this needs `network` with enableDNSHostnames.
 bool has_dns_hostnames(const JobSet& jobset);
 // "<jobset>-<replicatedjob>-<job index>-<pod index>.<subdomain>"; needs spec.coordinator.
 std::string coordinator_endpoint(const JobSet& jobset);

@@ -91,7 +91,7 @@ class SlicedPlan {
   std::unique_ptr<ReconcileContext> context_;
 };
 
-// Whether plan() reads `pods` for this JobSet with these Jobs.
+// Returns whether plan() reads `pods` for this JobSet with these Jobs.
 bool needs_pods(const JobSet& jobset, const Gates& gates, std::span<const JobView* const> jobs);
 
 // The Jobs that a JobSet would have, in order; for render and tests.

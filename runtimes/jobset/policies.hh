@@ -28,7 +28,7 @@ void expire(ReconcileContext& context);
 // failure.cc: decides about the earliest failure. Call it where context.jobs.failed has any.
 void apply_failure_policy(ReconcileContext& context);
 
-// Whether all pods of a Job are ready or have succeeded.
+// Returns whether all pods of a Job are ready or have succeeded.
 bool is_job_ready(const JobView& job);
 
 // restart.cc: what failing and restarting do to the status.
@@ -43,12 +43,12 @@ bool restart_one(ReconcileContext& context, const JobView& job, bool is_counted)
 void record_avoided_node(ReconcileContext& context, const JobView& first);
 // Sets is_kept and is_server of the replicated jobs that the annotation kept-on-restart names.
 void mark_kept_jobs(ReconcileContext& context);
-// Whether this Job of an earlier attempt is kept for the current one: it is complete, or it is
-// ready and others only wait for that (ReplicatedJobState::is_server).
+// Returns whether this Job of an earlier attempt is kept for the current one: it is complete, or it
+// is ready and others only wait for that (ReplicatedJobState::is_server).
 bool is_kept(const ReplicatedJobState& rjob, const JobView& job);
 // Gives such Jobs the label of the current attempt, so that they stay in it.
 void keep_jobs(ReconcileContext& context);
-// Whether another counted restart would exceed maxRestarts.
+// Returns whether another counted restart would exceed maxRestarts.
 bool is_budget_spent(const ReconcileContext& context);
 
 // success.cc: true when the JobSet has completed in this reconcile.

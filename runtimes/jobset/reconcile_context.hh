@@ -1,5 +1,5 @@
-// What the policies of one reconcile of a JobSet share: the Jobs by state, the counters, the status
-// as it becomes and the plan as it grows. Internal to runtimes/jobset.
+// The policies of one reconcile of a JobSet share this context: the Jobs by state, the counters,
+// the new status and the growing plan. Internal to runtimes/jobset.
 #pragma once
 
 #include <fmt/core.h>
@@ -21,7 +21,7 @@ struct ChildJobs {
   std::vector<const JobView*> active;
   std::vector<const JobView*> successful;
   std::vector<const JobView*> failed;
-  std::vector<const JobView*> previous;   // of an attempt before the current one
+  std::vector<const JobView*> previous;   // the Jobs of attempts before the current one
   std::vector<const JobView*> malformed;  // its labels do not say which attempt it belongs to
 };
 
@@ -45,7 +45,7 @@ struct ReplicatedJobState {
   }
 };
 
-// Whether its replicated jobs start one after the other.
+// Returns whether its replicated jobs start one after the other.
 bool is_in_order(const JobSet& jobset);
 
 struct ReconcileContext {
@@ -57,7 +57,7 @@ struct ReconcileContext {
   std::vector<ReplicatedJobState> rjobs;
   JobSetStatus status;  // starts as the stored one
   kube::Plan plan;
-  int job_stage = 0;  // of creations that need what an earlier stage creates
+  int job_stage = 0;  // the stage of creations that need what an earlier stage creates
 
   bool is_suspended() const { return jobset.spec.suspend.value_or(false); }
   bool is_in_order() const { return trainer::jobset::is_in_order(jobset); }
@@ -67,14 +67,14 @@ struct ReconcileContext {
   std::int64_t total_replicas() const;
   // Sum of the restarts of single Jobs that count towards maxRestarts.
   std::int64_t counted_job_restarts() const;
-  // Whether the plan can take another write of an existing Job. Where it cannot, the next reconcile
-  // follows at once.
+  // Returns whether the plan can take another write of an existing Job. If it cannot, the next
+  // reconcile follows at once.
   bool has_room();
   // Plans a merge patch of a Job, or its subresource, of the version that was observed.
   void patch_job(const JobView& job, std::string_view subresource, kube::Json patch);
 
-  // As JobSet does: never creates a False condition, keeps the transition time where the
-  // status stays, and queues an event when anything changed.
+  // The condition is set by JobSet's rules: no False condition is created, the transition time
+  // stays if the status stays, and an event is queued if anything changed.
   void set_condition(std::string_view type, bool value, std::string_view reason,
                      std::string_view message);
   // The condition ReplicaFailure, which exists only while it is true. `has_event`: a Warning event
@@ -90,7 +90,7 @@ struct ReconcileContext {
   }
 
  private:
-  kube::NameIndex by_name_;  // of rjobs
+  kube::NameIndex by_name_;  // the index of `rjobs`
 };
 
 }  // namespace trainer::jobset

@@ -1,4 +1,5 @@
-// What failing and restarting do to the status (JobSet, pkg/controllers).
+// This file makes the changes of the status when a JobSet fails or restarts (JobSet,
+// pkg/controllers).
 //
 // The reconcile that counts a restart only counts it. Once that status is written, the Jobs are of
 // a previous attempt by their labels, and the next reconciles delete and create them: Recreate each

@@ -14,9 +14,10 @@
 namespace trainer::jobset {
 namespace {
 
-// How much one reconcile creates, so that a JobSet with a million replicas, or with a template of a
-// megabyte, neither has all its Jobs in memory at once nor delays other objects. The first is far
-// more Jobs than are created at a time; the second is some milliseconds of copying.
+// One reconcile creates at most this much, so that a JobSet with a million replicas, or with a
+// template of a megabyte, neither has all its Jobs in memory at once nor delays other objects. The
+// first limit is far more Jobs than are created at a time; the second is some milliseconds of
+// copying.
 constexpr std::size_t kMaxCreations = 256;
 constexpr std::size_t kMaxWeight = 100'000;
 
@@ -30,7 +31,8 @@ std::optional<std::int32_t> job_attempt(const ReconcileContext& context,
 
 kube::Action creation(const ReconcileContext& context, kube::Json job) {
   std::string name(job["metadata"].get_string("name"));
-  // As the event of upstream's controller says it (JobSet, pkg/controllers/jobset_controller.go).
+  // The event of upstream's controller has this text (JobSet,
+  // pkg/controllers/jobset_controller.go).
   std::string description = fmt::format("job \"{}\" creation failed with error", name);
   return {.resource = kube::kJobs,
           .key = {context.jobset.metadata.ns, std::move(name)},

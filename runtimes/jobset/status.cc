@@ -48,9 +48,9 @@ bool same_restarts(const ReplicatedJobStatus& a, const ReplicatedJobStatus& b) {
 }
 
 struct Changes {
-  bool counters = false;  // of Jobs
-  // Whether anything else than counters differs, or successes of Jobs that are gone, which only the
-  // status records.
+  bool counters = false;  // the counters of Jobs differ
+  // Anything else than counters differs, or successes of Jobs that are gone, which only the status
+  // records.
   bool is_major = false;
   // Restarts and the end, which are written before anything is deleted (Plan::is_status_first).
   bool is_first = false;

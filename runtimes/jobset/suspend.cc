@@ -38,9 +38,9 @@ Json united_list(const Json& present, const Json& desired) {
   return united.size() == before ? Json() : Json(std::move(united));
 }
 
-// What must change in a suspended Job's pod template so that it agrees with the JobSet as it is
+// Returns the changes that a suspended Job's pod template needs to agree with the JobSet as it is
 // now. Nothing is ever removed from a Job: each list or map becomes the union of both, in which the
-// JobSet's values win. Empty when nothing must change.
+// JobSet's values win. The result is empty if nothing must change.
 Json template_patch(const ReplicatedJobState& rjob, const JobView& job) {
   const Json* pod_template = rjob.spec->template_.find_path({"spec", "template"});
   if (!pod_template) return Json::object();

@@ -7,7 +7,7 @@
 namespace trainer::jobset {
 namespace {
 
-// When the first of the ending conditions became True.
+// Returns when the first of the ending conditions became True.
 std::optional<kube::Time> finish_time(const JobSetStatus& status) {
   for (const kube::Condition& condition : status.conditions) {
     if (condition.is_true() && (condition.type == kCompleted || condition.type == kFailed)) {

@@ -1,4 +1,4 @@
-// What a new JobSet's volume claim policies are refused for (JobSet,
+// A new JobSet is refused for these errors in its volume claim policies (JobSet,
 // pkg/webhooks/jobset_webhook.go).
 #include <fmt/format.h>
 
@@ -28,7 +28,7 @@ struct Claim {
   bool is_kept = false;       // retained when the JobSet is deleted
 };
 
-// Whether no template before it has this name.
+// Returns whether no template before it has this name.
 bool check_name(ValidatedJobSet& checked, const Claim& claim, std::set<std::string>& names) {
   const std::string path = kube::join_field(claim.template_path, "name");
   const bool is_first = names.insert(claim.name).second;
@@ -49,7 +49,7 @@ bool is_full(const ValidatedJobSet& checked) {
   return checked.errors.size() >= kube::kMaxErrors;
 }
 
-// What the pods of all jobs have, by name.
+// The pods of all jobs have these volumes and mounts, by name.
 struct Volumes {
   std::set<std::string_view> mounted;
   std::multimap<std::string_view, std::pair<std::size_t, std::size_t>> places;  // job, index

@@ -1,5 +1,5 @@
-// What a new JobSet is refused for: JobSet, pkg/webhooks/jobset_webhook.go. Beyond upstream a
-// replicated job cannot depend on itself, since it would never be created.
+// A new JobSet is refused for these errors: JobSet, pkg/webhooks/jobset_webhook.go. Beyond upstream
+// a replicated job cannot depend on itself, since it would never be created.
 #include <fmt/format.h>
 
 #include <utility>
@@ -14,7 +14,8 @@ namespace {
 
 using kube::Json;
 
-// As the API server generates names: the prefix cut to leave room for five characters.
+// The API server generates names in the same way: the prefix is cut to leave room for five
+// characters.
 std::string final_name(const kube::ObjectMeta& metadata) {
   if (!metadata.name.empty() || metadata.generate_name.empty()) return metadata.name;
   constexpr std::size_t kLongestPrefix = 58;
@@ -63,7 +64,7 @@ void check_success_policy(ValidatedJobSet& checked) {
   }
 }
 
-// What is wrong with the pod that the coordinator names; "" when nothing is.
+// Returns the error of the pod that the coordinator names; "" if there is none.
 std::string coordinator_problem(const ValidatedJobSet& checked, const Coordinator& coordinator) {
   const ReplicatedJob* job = checked.find(coordinator.replicatedJob);
   if (!job) {

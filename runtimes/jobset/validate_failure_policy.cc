@@ -1,4 +1,5 @@
-// What a new JobSet's failure policy is refused for: JobSet, pkg/webhooks/jobset_webhook.go.
+// A new JobSet is refused for these errors in its failure policy: JobSet,
+// pkg/webhooks/jobset_webhook.go.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -1,4 +1,5 @@
-// What a new JobSet's replicated jobs are refused for: JobSet, pkg/webhooks/jobset_webhook.go.
+// A new JobSet is refused for these errors in its replicated jobs: JobSet,
+// pkg/webhooks/jobset_webhook.go.
 #include <fmt/format.h>
 
 #include <limits>

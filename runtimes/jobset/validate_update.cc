@@ -1,5 +1,5 @@
-// What a change of a JobSet is refused for: JobSet, pkg/webhooks/jobset_webhook.go. Rules that the
-// CRD holds as CEL (network, policies, dependsOn) are the API server's.
+// A change of a JobSet is refused for these errors: JobSet, pkg/webhooks/jobset_webhook.go. The API
+// server checks the rules that the CRD holds as CEL (network, policies, dependsOn).
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -145,7 +145,7 @@ Json replicated_jobs(std::vector<ReplicatedJob> jobs) {
   return write(spec).get("replicatedJobs");
 }
 
-// What two lists of jobs have in common when they differ in spelling alone. Upstream compares Go
+// Two lists of jobs that differ in spelling alone have this form in common. Upstream compares Go
 // structs, and clients with Go types (Kueue) write the whole list back from theirs.
 Json meaning_of(std::vector<ReplicatedJob> jobs) {
   Json list = replicated_jobs(std::move(jobs));

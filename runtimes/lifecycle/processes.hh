@@ -1,5 +1,5 @@
-// How many processes a training has, where that follows from what users write. Every number of
-// processes in a variable, a hostfile or a script is made here. Pure.
+// This file computes how many processes a training has, if that follows from what users write.
+// Every number of processes in a variable, a hostfile or a script is made here. Pure.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ std::int32_t process_count(std::int64_t number);
 // The same for all nodes together.
 std::int32_t process_count(std::int64_t nodes, std::int64_t of_node);
 
-// Why a new job with so many is refused, and the way out; "" for one that is not. Stored jobs keep
-// what they have.
+// Returns why a new job with so many processes is refused, and how to change it; "" if it is not
+// refused. Stored jobs keep what they have.
 std::string refusal_of_processes(std::int64_t nodes, std::int64_t of_node);
 
 }  // namespace trainer

@@ -1,4 +1,5 @@
-// Why an object of any kind waits: the words of status.reason, and advice about them. Pure.
+// This file says why an object of any kind waits: the words of status.reason, and advice about
+// them. Pure.
 #pragma once
 
 #include <chrono>
@@ -15,8 +16,8 @@ namespace trainer {
 // removed when the child is accepted. A TrainJob has status.reason and status.message instead.
 inline constexpr std::string_view kReplicaFailure = "ReplicaFailure";
 
-// How long pods may be missing, or wait, before the events about them are read, and how often they
-// are. A user should see within fifteen seconds why a job does not come up.
+// Pods may be missing, or wait, this long before the events about them are read; the events are
+// then read at this interval. A user should see within fifteen seconds why a job does not come up.
 inline constexpr std::chrono::seconds kEventPatience{5};
 inline constexpr std::chrono::seconds kEventInterval{30};
 
@@ -33,7 +34,8 @@ std::string_view reason_of_report(std::string_view reported, std::string_view me
 // MountVolume.SetUp failed ..."). nullopt for "".
 std::optional<WaitingCause> cause_of_event(std::string_view event);
 
-// Whether such a text says that a controller could not create a pod, a Job or another child.
+// Returns whether such a text says that a controller could not create a pod, a Job or another
+// child.
 bool is_refusal_event(std::string_view event);
 
 WaitingCause cause_of_refusal(const kube::Refusal& refusal);
@@ -42,8 +44,8 @@ WaitingCause cause_of_refusal(const kube::Refusal& refusal);
 // other word. The result lives as long as the program.
 std::string_view known_refusal(std::string_view reason);
 
-// What the owner of an object can do about a cause, in one or two sentences; "" where there is
-// nothing to advise. Where the message shows who refused, the advice is about that.
+// Returns what the owner of an object can do about a cause, in one or two sentences; "" if there is
+// nothing to advise. If the message shows who refused, the advice is about that.
 std::string advice_for(std::string_view reason, std::string_view message);
 
 }  // namespace trainer

@@ -15,8 +15,8 @@ namespace trainer {
 kube::Time waits_since(const std::optional<kube::Time>& created,
                        std::span<const kube::Condition* const> conditions, kube::Time now);
 
-// Why an object in this phase neither runs nor has ended; "" for one in another phase. `refusal`:
-// the reason of a condition ReplicaFailure that is true, or "".
+// Returns why an object in this phase neither runs nor has ended; "" for one in another phase.
+// `refusal` is the reason of a condition ReplicaFailure that is true, or "".
 std::string_view waiting_reason(std::string_view phase, std::string_view refusal);
 
 }  // namespace trainer

@@ -32,8 +32,8 @@ Blocked refused(const kube::FieldErrors& errors) {
   return {"ChildRefused", kube::to_string(errors)};
 }
 
-// Why the job could not be read as v2.3 would say it. Without a webhook, v2.0 and v2.1 fields
-// arrive as they were written.
+// Returns why the job could not be read as a TrainJob of v2.3. Without a webhook, v2.0 and v2.1
+// fields arrive as they were written.
 kube::FieldErrors legacy_errors(const TrainJobObserved& observed) {
   if (!has_legacy_fields(observed.job_object)) return {};
   Json object = observed.job_object;
@@ -99,14 +99,15 @@ class ChildrenPlanner {
   bool needs_jobset_write() const {
     const JobSet* jobset = observed_.jobset;
     if (!jobset) return true;
-    // What is being deleted cannot be repaired: the watch shows when it is gone, and then it is
-    // made again.
+    // A JobSet that is being deleted cannot be repaired. The watch shows when it is gone, and then
+    // it is made again.
     if (jobset->metadata.deletion_timestamp) return false;
     return observed_.job.is_suspended() || jobset->spec.suspend.value_or(false);
   }
 
-  // Pods that run keep what they have mounted. What was deleted meanwhile is looked for when others
-  // will need it: once a restart is counted, and where the kubelet cannot mount something.
+  // Pods that run keep the volumes that they have mounted. A dependent object that was deleted
+  // meanwhile is looked for when other pods will need it: after a restart is counted, and when the
+  // kubelet cannot mount a volume.
   bool do_pods_start_again() const {
     const JobSet* jobset = observed_.jobset;
     return jobset && !jobset->metadata.deletion_timestamp &&

@@ -1,5 +1,5 @@
-// Which children a TrainJob needs written now: snapshot, dependent objects, JobSet
-// (docs/decisions/0004 and 0005). Pure.
+// This file decides which children a TrainJob needs written now: snapshot, dependent objects,
+// JobSet (docs/decisions/0004 and 0005). Pure.
 #pragma once
 
 #include <optional>
@@ -24,14 +24,16 @@ struct Blocked {
 
 struct ChildrenState {
   std::optional<Blocked> blocked;
-  std::string snapshot_hash;  // of the existing snapshot; "" without one, or when it was not read
+  // The existing snapshot's hash; "" if there is none, or if it was not read.
+  std::string snapshot_hash;
   // The snapshot that is written is not the one whose hash the status has.
   bool is_other_snapshot = false;
   std::optional<std::int32_t> total_nodes;  // known where the children were built
-  std::string ignored;  // what the JobSet does without (Built), where it is written to start pods
+  std::string
+      ignored;  // the ignored fields (see Built), set if the JobSet is written to start pods
 };
 
-// Adds actions and needs to `plan`. For a job that is neither finished nor being deleted.
+// Adds actions and needs to `plan`. The job must be neither finished nor being deleted.
 ChildrenState plan_children(const TrainJobObserved& observed, const PipelineOptions& options,
                             TrainJobPlan& plan);
 

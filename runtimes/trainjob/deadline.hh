@@ -13,13 +13,14 @@ namespace trainer {
 
 inline constexpr std::string_view kDeadlineExceeded = "DeadlineExceeded";
 
-// When activeDeadlineSeconds run out: counted from creation or from the last resume. nullopt
-// without a limit or while suspended. The job fails strictly after this instant.
+// The job fails strictly after this instant, when activeDeadlineSeconds run out. They are counted
+// from creation or from the last resume. The result is nullopt without a limit or while the job is
+// suspended.
 std::optional<kube::Time> deadline_of(const TrainJob& job, const TrainJobStatus& status);
-// Whether the job has failed by its deadline, so that its JobSet must go.
+// Returns whether the job has failed by its deadline, so that its JobSet must go.
 bool is_past_deadline(const TrainJobStatus& status);
 
-// When a finished job is to be deleted; nullopt for one that is not finished or has no time to
+// Returns when a finished job is to be deleted; nullopt if it is not finished or has no time to
 // live.
 std::optional<kube::Time> expiry_of(const TrainJob& job, const TrainJobStatus& status);
 

@@ -1,4 +1,4 @@
-// Which dependent objects of a TrainJob are written now. Pure.
+// This file decides which dependent objects of a TrainJob are written now. Pure.
 #pragma once
 
 #include <optional>
@@ -8,7 +8,8 @@
 
 namespace trainer {
 
-// Whether one is gone that only a build makes again: not of Plugin::refresh_dependents().
+// Returns whether an object is gone that only a build makes again. Those of
+// Plugin::refresh_dependents() do not count.
 bool is_dependent_missing(const TrainJobObserved& observed, const PipelineOptions& options);
 
 // Adds the write of `dependent` to `plan`, or the need to read it before. Returns why the job

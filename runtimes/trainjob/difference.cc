@@ -15,8 +15,8 @@ using kube::Json;
 
 constexpr std::string_view kManager = "trainer";
 
-// What a suspended JobSet's pod template may change (JobSet's own admission rule) and only this
-// controller sets.
+// A suspended JobSet's pod template may change these fields (JobSet's own admission rule), and only
+// this controller sets them.
 bool are_scheduling_fields_equal(const Json& desired_pod, const Json& stored_pod) {
   for (const std::string_view name : {"nodeSelector", "tolerations", "schedulingGates"}) {
     if (!is_equivalent(desired_pod.get_path({"spec", name}), stored_pod.get_path({"spec", name})))
@@ -105,8 +105,8 @@ const Json* find_keyed(const Json& list, std::string_view field) {
   return nullptr;
 }
 
-// Whether `fields` (FieldsV1) owns something that `desired` no longer has, and an apply would
-// therefore remove.
+// Returns whether `fields` (FieldsV1) owns something that `desired` no longer has, and an apply
+// would therefore remove.
 bool owns_more(const Json& fields, const Json& desired) {
   if (!fields.is_object()) return false;
   for (const auto& [name, below] : fields.as_object()) {
@@ -178,7 +178,8 @@ bool is_dependent_changed(const Json& desired, const Json& stored) {
   if (!is_contained(desired, stored)) return true;
   const Json& fields = owned_fields(stored);
   if (fields.is_object()) return owns_more(fields, desired);
-  // What this controller sent has no version yet: all of it is its own.
+  // An object that this controller has just sent has no version yet: all of it is this controller's
+  // own.
   if (stored.get_path({"metadata", "resourceVersion"}).is_null()) {
     return !is_contained(stored.get("spec"), desired.get("spec")) ||
            !is_contained(stored.get("data"), desired.get("data"));

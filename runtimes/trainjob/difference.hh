@@ -1,5 +1,5 @@
-// Whether a stored child already is what would be applied: an unchanged object costs no request.
-// Pure.
+// This file decides whether a stored child already is as it would be applied: an unchanged object
+// costs no request. Pure.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +18,11 @@ bool is_contained(const kube::Json& desired, const kube::Json& stored);
 // Contained in each other: the same but for empty members.
 bool is_equivalent(const kube::Json& a, const kube::Json& b);
 
-// Whether a server-side apply of `desired` would change the stored JobSet. What JobSet admission
-// lets change while suspended is compared exactly, so that what an earlier apply put there
-// disappears again (a scheduler's node selector after an eviction). Labels and annotations may also
-// be others': they are compared exactly only where `owned` (see owned_template_fields) is not
-// known.
+// Returns whether a server-side apply of `desired` would change the stored JobSet. The fields that
+// JobSet admission lets change while it is suspended are compared exactly, so that a value from an
+// earlier apply disappears again (a scheduler's node selector after an eviction). Other clients may
+// set labels and annotations too: these are compared exactly only if `owned` (see
+// owned_template_fields) is not known.
 bool is_jobset_changed(const kube::Json& desired, const kube::Json& stored,
                        std::optional<std::uint64_t> owned);
 
@@ -31,7 +31,7 @@ bool is_jobset_changed(const kube::Json& desired, const kube::Json& stored,
 // from it follows which of them a later apply would remove. nullopt without managedFields of that
 // manager. For the cache, which drops managedFields.
 std::optional<std::uint64_t> owned_template_fields(const kube::Json& jobset);
-// What the function above reads: the member managedFields of an object's metadata.
+// The function above reads this part of an object's metadata: the member managedFields.
 const kube::JsonFilter& seen_of_managed_fields();
 
 // The same for a dependent object, as it was read: by its managedFields where it has them.

@@ -1,5 +1,5 @@
-// How a job ended, in its metadata. Backups keep metadata and lose the status: without this, a
-// restored job that had finished would run again. Pure; of all kinds of jobs.
+// The metadata of a job says how the job ended. Backups keep metadata and lose the status: without
+// this, a restored job that had finished would run again. Pure; all kinds of jobs use it.
 #pragma once
 
 #include <optional>

@@ -12,18 +12,19 @@ namespace trainer {
 
 struct Conversion {
   std::vector<std::string>
-      warnings;              // one for each field converted or dropped, naming today's field
-  kube::FieldErrors errors;  // what has no equivalent, each with what to write instead; the object
-                             // is then half converted
+      warnings;  // one for each field converted or dropped, naming today's field
+  // Fields that have no equivalent, each with what to write instead; the object is then half
+  // converted.
+  kube::FieldErrors errors;
 };
 
 bool has_legacy_fields(const kube::Json& trainjob);
-// Whether a request changes such a field, or adds or removes one; `before` is null where the object
-// is created. What is stored already needs no conversion: the schema lets it stay, and it is
-// converted where the job is read.
+// Returns whether a request changes such a field, or adds or removes one; `before` is null if the
+// object is created. A stored field needs no conversion: the schema lets it stay, and it is
+// converted when the job is read.
 bool are_legacy_fields_changed(const kube::Json& before, const kube::Json& after);
-// A stored TrainJob of any version, as today's API says it. Where it cannot be converted it is read
-// as it is.
+// Converts a stored TrainJob of any version to today's API. If it cannot be converted, it is read
+// unchanged.
 tl::expected<TrainJob, kube::FieldErrors> read_stored_trainjob(const kube::Json& trainjob);
 // Guarantees: idempotent; without legacy fields the object stays as it is, byte by byte.
 Conversion convert_legacy_trainjob(kube::Json& trainjob);

@@ -59,8 +59,8 @@ NeededEvents needed_events(const TrainJobObserved& observed, const TrainJobStatu
   const bool is_begun = job_without_pods || has_anything_started(observed);
   const auto patience = is_begun ? kEventPatience : kEventInterval;
   if (source && waited >= patience) return {source, kEventInterval};
-  // That a scheduler or kubelet has begun with a pod is visible on the pod; that the Job
-  // controller has begun with a Job, on nothing that would start a reconcile.
+  // A pod shows that a scheduler or kubelet has begun with it. No change that would start a
+  // reconcile shows that the Job controller has begun with a Job.
   const auto next = is_job_to_start(observed) ? kEventPatience : patience;
   return {std::nullopt, waited < next ? next - waited : next};
 }

@@ -1,4 +1,4 @@
-// Which events could say why a job waits, and when they are read. Pure.
+// This file decides which events could say why a job waits, and when they are read. Pure.
 #pragma once
 
 #include <chrono>
@@ -16,9 +16,9 @@ struct NeededEvents {
   std::chrono::microseconds again_after{0};
 };
 
-// For a job whose status no pod explains. `after`: its status as it becomes. `jobset`: its own, or
-// nullptr. `job_without_pods`: a Job whose pods are refused, or are about to be created, or
-// nullptr.
+// The job's status is one that no pod explains. `after` is its new status. `jobset` is its own
+// JobSet, or nullptr. `job_without_pods` is a Job whose pods are refused, or are about to be
+// created, or nullptr.
 NeededEvents needed_events(const TrainJobObserved& observed, const TrainJobStatus& after,
                            const JobSet* jobset, const JobView* job_without_pods);
 

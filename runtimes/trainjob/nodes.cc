@@ -139,7 +139,7 @@ std::int64_t place_of(const PodView& pod, const TrackedJob& job, std::int64_t or
   return job.first + job_index * job.width + *pod.index;
 }
 
-// How far a pod got; of several pods of one place the furthest counts.
+// The progress says how far a pod got. If one place has several pods, the furthest counts.
 enum class PodProgress { kGone, kFailed, kUnscheduled, kScheduled, kRunning, kReady };
 
 PodProgress progress_of(const PodView& pod) {
@@ -151,7 +151,7 @@ PodProgress progress_of(const PodView& pod) {
   return pod.node_name.empty() ? PodProgress::kUnscheduled : PodProgress::kScheduled;
 }
 
-// Whether nodes wait for this job while a pod of it is this far.
+// Returns whether nodes wait for this job while one of its pods is this far.
 bool is_awaited(const TrackedJob& job, PodProgress progress) {
   if (job.awaited == TrackedJob::Awaited::kNothing) return false;
   return progress == PodProgress::kRunning ||

@@ -31,7 +31,7 @@ struct NodeCounts {
   std::int32_t replaced = 0;
 };
 
-// What the pods of this attempt say together, those of nodes and of initializers.
+// These facts summarize the pods of this attempt, those of nodes and of initializers.
 struct PodFacts {
   NodeCounts nodes;
   bool has_initializers = false;

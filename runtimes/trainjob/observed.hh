@@ -1,4 +1,5 @@
-// What is known of one TrainJob and of what belongs to it: the input of plan_trainjob(). Pure.
+// The input of plan_trainjob() is all that is known of one TrainJob and of the objects that belong
+// to it. Pure.
 #pragma once
 
 #include <algorithm>
@@ -26,14 +27,14 @@ struct SnapshotView {
 };
 
 struct TrainJobObserved {
-  const TrainJob& job;           // as read_stored_trainjob() reads job_object
-  const kube::Json& job_object;  // as stored, for the status difference
+  const TrainJob& job;           // read_stored_trainjob() makes it from job_object
+  const kube::Json& job_object;  // the stored form, for the status difference
   // nullopt: not known (not read yet); a pointer to null: known to be absent.
   std::optional<std::shared_ptr<const SnapshotView>> snapshot;
   // null: not read, or absent (then runtime_error says why)
   std::shared_ptr<const RuntimeSnapshot> live_runtime;
   std::string runtime_error;
-  const JobSet* jobset = nullptr;             // of the job's name, of any owner
+  const JobSet* jobset = nullptr;             // the JobSet of the job's name, whoever owns it
   const kube::Json* jobset_object = nullptr;  // its stored form
   // owned_template_fields() of the stored JobSet with its managedFields, taken when it entered the
   // cache. Without it every label of a suspended JobSet's templates that the plan would not write
@@ -56,11 +57,12 @@ struct TrainJobObserved {
   // Nodes of the JobSet as this process built it; 0: it did not. It bridges the time between the
   // JobSet and the status that has it.
   std::int32_t total_nodes = 0;
-  std::vector<const JobView*> jobs;  // of the JobSet
-  // When this process saw first that all nodes have a machine; Time(): the event has been sent.
+  std::vector<const JobView*> jobs;  // the Jobs of the JobSet
+  // This process saw first at this time that all nodes have a machine. Time() says that the event
+  // has been sent.
   std::optional<kube::Time> scheduled_since;
   bool is_jobset_controller_active = true;  // this controller owns the job's JobSet
-  jobset::Gates gates;                      // of that JobSet controller
+  jobset::Gates gates;                      // the gates of that JobSet controller
   std::string jobset_managed_by;  // set in a JobSet at its creation (JobSet controller mode Share);
                                   // "" in the other modes
   bool marks_finished = false;    // finished jobs get the mark of finished_marker.hh

@@ -20,7 +20,8 @@ struct PhaseVerdict {
   bool is_unexplained = false;  // pods are missing or not starting, and none of them says why
 };
 
-// Whether a person may have to act upon a reason: it separates "waits as usual" from "is stuck".
+// Returns whether a person may have to act upon a reason: it separates "waits as usual" from "is
+// stuck".
 bool is_problem_reason(std::string_view reason);
 
 // RestartingJobSet, where it is true.

@@ -84,7 +84,8 @@ class TrainJobPlanner {
   // Kueue ends an eviction, and gives the quota back, once nothing is active.
   void count_no_pods() {
     if (is_finished(after_)) return;
-    after_.firstFailure.reset();  // of a JobSet that is gone; the job begins again
+    // It was the failure of a JobSet that is gone; the job begins again.
+    after_.firstFailure.reset();
     for (auto& each : after_.jobsStatus) each.active = each.ready = 0;
   }
 
@@ -175,7 +176,7 @@ class TrainJobPlanner {
     after_.reason = verdict.reason;
     after_.message = verdict.message;
     if (verdict.is_unexplained) request_events(job_without_pods);
-    if (before_ == after_) return;  // as nearly always
+    if (before_ == after_) return;  // this is so nearly always
     const std::vector<std::string> cuts = fit(after_);
     plan_.status_patch = status_patch(before_, after_);
     if (!plan_.status_patch) return;

@@ -1,5 +1,5 @@
-// What should happen to one TrainJob now. Pure: holds every rule of the TrainJob's life
-// (Kubeflow Trainer, pkg/controller/trainjob_controller.go; docs/decisions).
+// This file plans what should happen to one TrainJob now. Pure: holds every rule of the TrainJob's
+// life (Kubeflow Trainer, pkg/controller/trainjob_controller.go; docs/decisions).
 #pragma once
 
 #include <optional>
@@ -14,11 +14,13 @@
 namespace trainer {
 
 struct TrainJobPlan : kube::Plan {
-  // What must be read live before this plan can be complete; the reconciler reads and plans again.
+  // These objects must be read live before this plan can be complete; the reconciler reads them and
+  // plans again.
   bool needs_snapshot = false;
   bool needs_live_runtime = false;
   std::vector<std::pair<kube::Resource, kube::ObjectKey>> needs_dependents;
-  std::optional<std::int32_t> total_nodes;    // of a JobSet that was built, see TrainJobObserved
+  // The number in a JobSet that was built, see TrainJobObserved.
+  std::optional<std::int32_t> total_nodes;
   std::optional<kube::Time> scheduled_since;  // the next plan's
   // Indexes into `actions`: Secrets that get a fresh SSH key pair (ssh-privatekey, ssh-publickey)
   // before they are sent.

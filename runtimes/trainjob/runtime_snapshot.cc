@@ -24,8 +24,8 @@ constexpr kube::YamlLimits kOwnLimits{.max_bytes = 1U << 20, .max_nodes = kLimit
 
 constexpr std::string_view kLastApplied = "kubectl.kubernetes.io/last-applied-configuration";
 
-// What identifies a runtime and what it says. Its uid, versions and times are left out: a runtime
-// that was applied again without a change is the same runtime.
+// The canonical form holds a runtime's identity and contents. Its uid, versions and times are left
+// out: a runtime that was applied again without a change is the same runtime.
 Json canonical_runtime(const Json& runtime) {
   Json metadata = Json::object();
   if (const Json* source = runtime.find("metadata")) {

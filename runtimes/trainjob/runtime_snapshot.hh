@@ -19,7 +19,7 @@ struct RuntimeSnapshot {
   std::string hash;        // its SHA-256, hex
   bool is_object = false;  // else the text is no runtime, and `runtime` says why
   bool is_own = false;     // read as a text of this controller
-  // Which runtime the text claims to be of.
+  // The text names this runtime as its origin.
   std::string group;
   std::string kind;
   std::string ns;
@@ -39,7 +39,8 @@ std::shared_ptr<const RuntimeSnapshot> snapshot_from(std::string text,
 // For a ConfigMap that is not the job's snapshot, or no longer: only the hash of its text is kept.
 // Any client may write a ConfigMap of that name, and parsing YAML can cost much time.
 std::shared_ptr<const RuntimeSnapshot> unread_snapshot(std::string_view text);
-// Whether a job of this status may use a text: it is the one it started with, or none is known.
+// Returns whether a job of this status may use a text: it is the one it started with, or none is
+// known.
 bool is_text_of(const TrainJobStatus& status, std::string_view text);
 
 // The runtime that a job in namespace `ns` asks for by `ref`, valid as long as `snapshot`. Errors

@@ -12,8 +12,8 @@ namespace trainer {
 // never occur in it.
 std::optional<kube::Json> status_patch(const TrainJobStatus& before, const TrainJobStatus& after);
 
-// Whether the change may wait a second to be written together with the next: counters moved but the
-// phase did not, or a new job is only being created or has no room yet.
+// Returns whether the change may wait a second to be written together with the next: counters moved
+// but the phase did not, or a new job is only being created or has no room yet.
 bool is_minor_change(const TrainJobStatus& before, const TrainJobStatus& after);
 
 }  // namespace trainer

@@ -11,7 +11,8 @@ namespace trainer {
 
 inline constexpr std::string_view kUnreadable = "Unreadable";  // status.reason
 
-// What is said of any object that cannot be read, of bounded length: its children stay as they are.
+// This event reports any object that cannot be read, with a text of bounded length. The object's
+// children stay as they are.
 kube::PlannedEvent unreadable_event(const kube::FieldErrors& errors);
 
 // Says on the TrainJob why nothing happens for it, once: with status.reason "Unreadable" and an

@@ -1,4 +1,4 @@
-// Why pods wait: the one cause that most of them share. Pure.
+// This file finds why pods wait: the one cause that most of them share. Pure.
 #pragma once
 
 #include <optional>

@@ -101,7 +101,7 @@ bool ReconcileContext::is_true(std::string_view type) const {
 }
 
 void ReconcileContext::report(std::string_view type, std::string reason, std::string message) {
-  message = kube::visible_text(std::move(message));  // as set_condition() stores it
+  message = kube::visible_text(std::move(message));  // set_condition() stores this form
   const auto& stored = observed.job.status.conditions;
   const bool is_known = std::any_of(stored.begin(), stored.end(), [&](const JobCondition& one) {
     return one.reason == reason && one.message == message;

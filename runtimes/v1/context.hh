@@ -25,7 +25,7 @@ struct RoleState {
   std::string type;  // "worker": the same in names and labels
   const ReplicaSpec* spec = nullptr;
   std::int32_t replicas = 0;
-  std::vector<std::string> names;    // of pods and Services, by index
+  std::vector<std::string> names;    // the names of pods and Services, by index
   std::vector<const PodView*> pods;  // by index; nullptr where there is none
   std::int32_t succeeded_gone = 0;   // pods that succeeded and are gone; they do not run again
   ReplicaStatus counters;
@@ -42,7 +42,7 @@ struct ReconcileContext {
   const Observed& observed;
   const Framework& framework;
   const Job job;     // with defaults
-  JobStatus status;  // what will be written
+  JobStatus status;  // the status that will be written
   std::vector<RoleState> roles;
   std::vector<const PodView*> surplus;  // pods whose role or index the job does not have any more
   JobPlan plan;

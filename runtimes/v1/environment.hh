@@ -31,8 +31,9 @@ class Environment {
   };
   void put(Variable variable);
   std::size_t index_of(std::string_view name) const;  // variables_.size() where there is none
-  // For each variable the index in the user's list before which it is; `replaced`: the index
-  // of the variable that takes the place of a user's, or variables_.size().
+  // Returns for each variable the index in the user's list before which it is placed. `replaced`
+  // has, for each of the user's variables, the index of the variable that takes its place, or
+  // variables_.size().
   std::vector<std::size_t> places(const kube::Json::Array& own,
                                   const std::vector<std::size_t>& replaced) const;
 

@@ -56,23 +56,26 @@ struct PodSlot {
 
 // Something of a job that grows with its counts or texts, measured before anything of it is built.
 struct GeneratedText {
-  std::string_view name = {};  // of a variable; of anything else what it is: "ConfigMap"
-  std::string path = {};       // of the field that decides about its size
-  std::int64_t bytes = 0;      // of a variable: as kube::exec_bytes()
+  std::string_view name = {};  // the name of a variable; for anything else its kind: "ConfigMap"
+  std::string path = {};       // the path of the field that decides about its size
+  std::int64_t bytes = 0;      // the bytes of a variable, by kube::exec_bytes()
   std::int64_t limit = kube::kMaxExecStringBytes;
-  // Whose limit that is, as a sentence.
+  // This sentence says whose limit that is.
   std::string_view why = "Linux starts no process with a longer variable";
   // It is in all containers of each pod; else it is in one of each pod, or beside the pods.
   bool is_in_each_container = false;
   bool is_in_pods = true;
 };
 
-// How the CRD of a kind differs from the others' (Training Operator, manifests/base/crds).
+// The CRD of a kind differs from the others' in these members (Training Operator,
+// manifests/base/crds).
 struct CrdDifferences {
-  std::vector<std::string_view> members = {};          // of `spec`, besides runPolicy and the roles
-  std::vector<std::string_view> elastic_members = {};  // of `spec.elasticPolicy`; empty for all
-  std::string_view scale_path = {};                    // "": no subresource `scale`
-  bool is_age_first = false;                           // of the two columns
+  // The members of `spec`, besides runPolicy and the roles.
+  std::vector<std::string_view> members = {};
+  // The members of `spec.elasticPolicy`; empty for all.
+  std::vector<std::string_view> elastic_members = {};
+  std::string_view scale_path = {};  // "": no subresource `scale`
+  bool is_age_first = false;         // the two columns have another order
 };
 
 struct Framework {
@@ -101,7 +104,7 @@ struct Framework {
   std::string_view template_restart_reason = "SetPodTemplateRestartPolicy";
   std::string_view template_scheduler_reason = "SetPodTemplateSchedulerName";
   bool has_webhook = true;
-  // Whether the pod has the label job-role=master.
+  // Returns whether the pod has the label job-role=master.
   bool (*is_master)(const Job& job, const PodSlot& slot) = nullptr;
   // Defaults that are set before the common ones; may be nullptr.
   void (*set_defaults)(Job& job) = nullptr;

@@ -13,7 +13,7 @@ namespace trainer::v1 {
 std::string_view phase_of(const JobStatus& status);
 // It has run before, whatever it does now.
 bool has_run(const JobStatus& status);
-// Why a job in this phase neither runs nor has ended; "" for a job in another phase.
+// Returns why a job in this phase neither runs nor has ended; "" for a job in another phase.
 std::string_view waiting_reason(const JobStatus& status, std::string_view phase);
 // "" of a job that has not failed.
 std::string_view failure_reason(const JobStatus& status);

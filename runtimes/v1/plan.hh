@@ -42,8 +42,8 @@ struct StatusExtensions {
 
 struct Observed {
   const Framework& framework;
-  const Job& job;                     // as stored (but see with_extensions()), without defaults
-  std::vector<const PodView*> pods;   // with this job's uid as controller owner
+  const Job& job;                    // the stored job (but see with_extensions()), without defaults
+  std::vector<const PodView*> pods;  // with this job's uid as controller owner
   std::vector<ServiceView> services;  // the same
   // The objects are those that are stored, of any owner. null: known to be absent; no entry: not
   // known.
@@ -65,8 +65,8 @@ struct JobPlan : kube::Plan {
   // Hashes of the events that ReconcileContext::relay() has planned, most of them about troubles of
   // pods (PodView::Trouble): an event is not made again while its hash is here.
   std::unordered_set<std::uint64_t> relayed;
-  StatusExtensions extensions;  // of the planned status
-  // For training_operator_jobs_*_total: add them once the plan has run.
+  StatusExtensions extensions;  // the extensions of the planned status
+  // These numbers are added to training_operator_jobs_*_total once the plan has run.
   struct Counts {
     bool created = false;
     bool deleted = false;

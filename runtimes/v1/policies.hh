@@ -34,7 +34,7 @@ void resume(ReconcileContext& context);
 bool exceeds_limits(ReconcileContext& context);
 // The job has failed because of backoffLimit.
 bool is_out_of_retries(const JobStatus& status);
-// Likewise of activeDeadlineSeconds.
+// Returns whether activeDeadlineSeconds have run out and failed the job.
 bool is_out_of_time(const JobStatus& status);
 
 // gang.cc
@@ -56,10 +56,10 @@ kube::Json make_pod(const Framework& framework, const Job& job, const ReplicaSpe
                     const PodSlot& slot, const Settings& settings);
 kube::Json make_service(const Framework& framework, const Job& job, const ReplicaSpec& spec,
                         const PodSlot& slot);
-// How much one reconcile may still create: all objects of a plan are in memory at once.
+// One reconcile may still create this much: all objects of a plan are in memory at once.
 struct Batch {
   std::size_t objects = std::numeric_limits<std::size_t>::max();
-  std::size_t weight = std::numeric_limits<std::size_t>::max();  // as kube::weight_of()
+  std::size_t weight = std::numeric_limits<std::size_t>::max();  // the weight by kube::weight_of()
   // Bytes of what the controller adds to pods: known before a pod is built.
   std::int64_t generated = std::numeric_limits<std::int64_t>::max();
   bool is_full() const { return objects == 0 || weight == 0; }

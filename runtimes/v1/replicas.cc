@@ -99,7 +99,8 @@ void warn_about_templates(ReconcileContext& context) {
         return action.verb == kube::Action::Verb::kCreate && action.resource == kube::kPods;
       });
   if (!creates) return;
-  const std::string_view lone_role = context.framework.lone_role;  // of MPIJobs, only the launcher
+  // Only an MPIJob has one: the launcher.
+  const std::string_view lone_role = context.framework.lone_role;
   for (const RoleState& role : context.roles)
     if ((lone_role.empty() || role.name == lone_role) &&
         !role.spec->template_.get("spec").get_string("restartPolicy").empty()) {

@@ -16,7 +16,7 @@ namespace {
 using kube::FieldErrors;
 using kube::Json;
 
-constexpr std::size_t kLongestName = 63;  // of a Service, and of a label's value
+constexpr std::size_t kLongestName = 63;  // the longest name of a Service, and of a label's value
 constexpr std::string_view kMultiKueue = "kueue.x-k8s.io/multikueue";
 
 void check_exec_sizes(const Framework& framework, const std::string& role, const ReplicaSpec& spec,

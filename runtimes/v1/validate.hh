@@ -31,12 +31,12 @@ Verdict validate_update(const Framework& framework, const Job& before, const Job
 std::vector<std::string> warnings_of(const Framework& framework, const Job& job,
                                      const Settings& settings = {});
 
-// Why a job is refused that has more pods or containers than kMaxPods and its like, or whose pods
-// would get more text than they can have (Framework::measure()); nullopt for others. Nothing is
-// built for that. `job`: with defaults, or without.
+// Returns why a job is refused that has more pods or containers than kMaxPods and its like, or
+// whose pods would get more text than they can have (Framework::measure()); nullopt for others.
+// Nothing is built for that. `job` may have its defaults or not.
 std::optional<kube::FieldError> too_large(const Framework& framework, const Job& job,
                                           const Settings& settings);
-// How many bytes the controller adds to a pod of a role.
+// Returns how many bytes the controller adds to a pod of a role.
 std::int64_t generated_bytes(const Framework& framework, const Job& job, const ReplicaSpec& spec,
                              const Settings& settings);
 

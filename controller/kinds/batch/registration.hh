@@ -1,5 +1,5 @@
-// What a cluster has already, and what local mode must provide itself: a Job controller and a
-// scheduler, as registrations.
+// These registrations run what a cluster has already and what local mode must provide itself: a Job
+// controller and a scheduler.
 #pragma once
 
 #include "controller/registration/kind_registration.hh"

@@ -14,7 +14,7 @@ using kube::Requeue;
 using kube::Result;
 using kube::Task;
 
-// What schedule() reads of a pod or Job that may change.
+// schedule() reads these parts of a pod or Job; they may change.
 auto seen_of(const PodView& pod) {
   return std::tuple(pod.is_over(), pod.is_deleting, pod.is_gated, pod.node_name.empty(),
                     std::string_view(pod.uid));

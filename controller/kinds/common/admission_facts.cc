@@ -10,8 +10,8 @@ using kube::ObjectKey;
 using kube::Result;
 using kube::Task;
 
-// A review may name thousands of claims, and each would be a request. Real objects have a few. Of
-// claims beyond this number it is not checked whether they exist already.
+// A review may name thousands of claims, and each would be a request. Real objects have a few.
+// Claims beyond this number are not checked for whether they exist already.
 constexpr std::size_t kMaxLookups = 20;
 
 Task<Result<AdmissionFacts::Object>> read_runtime(AdmissionReader& reader, std::string kind,
@@ -75,7 +75,7 @@ Task<Result<AdmissionFacts>> read_facts(AdmissionReader& reader, const Admission
       needs = needs_of(request, production_plugins(), runtime->get());
       facts.runtimes.emplace(named, std::move(*runtime));
     } else if (named.first == kClusterTrainingRuntimes.kind) {
-      // For the refusal: the namespace may have a runtime of this name.
+      // The refusal says more if the namespace has a runtime of this name.
       const ObjectKey own{request.ns, named.second.name};
       auto other = co_await read_runtime(reader, kTrainingRuntimes.kind, own);
       if (other && *other)

@@ -1,4 +1,4 @@
-// What the rules of admission look up, read before they are evaluated.
+// The rules of admission look up these facts; they are read before the rules are evaluated.
 #pragma once
 
 #include <map>

@@ -65,7 +65,7 @@ kube::Watch indexed_jobs(kube::Watch watch);
 kube::Watch indexed_pods(kube::Watch watch);
 kube::Watch indexed_v1_pods(kube::Watch watch);
 kube::Watch indexed_batch_pods(kube::Watch watch);
-kube::Watch indexed_by_controller(kube::Watch watch);  // of StoredObjects
+kube::Watch indexed_by_controller(kube::Watch watch);  // the collection's items are StoredObjects
 
 // Most writes to a Pod or a Job, such as of addresses, change nothing that is in its view.
 template <class View>

@@ -10,7 +10,7 @@
 namespace trainer {
 
 struct DecodedJobSet {
-  std::shared_ptr<const kube::Json> object;  // as it is stored
+  std::shared_ptr<const kube::Json> object;  // the stored form
   // With the defaults that it lacks if it was created while no webhook was served.
   tl::expected<JobSet, kube::FieldErrors> jobset;
 };

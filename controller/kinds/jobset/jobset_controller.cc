@@ -31,7 +31,7 @@ constexpr std::size_t kSlice = 20'000;
 constexpr const char* kCompletedTotal = "jobset_completed_total";
 constexpr const char* kFailedTotal = "jobset_failed_total";
 
-// Whether the plan creates Jobs, and so new pods.
+// Returns whether the plan creates Jobs, and so new pods.
 bool starts_pods(const kube::Plan& plan) {
   return std::any_of(plan.actions.begin(), plan.actions.end(), [](const kube::Action& action) {
     return action.resource == kube::kJobs && action.verb != kube::Action::Verb::kDelete &&

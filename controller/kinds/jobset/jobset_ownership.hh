@@ -1,4 +1,5 @@
-// Which JobSets this controller manages: the modes Own, Share, Off and Auto (docs/decisions).
+// This file decides which JobSets this controller manages: the modes Own, Share, Off and Auto
+// (docs/decisions).
 #pragma once
 
 #include <atomic>
@@ -23,15 +24,15 @@ class JobSetOwnership {
   JobSetOwnership(const JobSetOwnership&) = delete;
   JobSetOwnership& operator=(const JobSetOwnership&) = delete;
 
-  // Whether a process holds upstream's Lease; decides the mode where Auto is configured. Calls the
-  // handlers and returns true if the mode has changed.
+  // `is_present` says whether a process holds upstream's Lease, which decides the mode if Auto is
+  // configured. Calls the handlers and returns true if the mode has changed.
   bool set_upstream_present(bool is_present);
   void on_change(std::function<void()> handler) { handlers_.push_back(std::move(handler)); }
   // Own, Share or Off; never Auto.
   JobSetControllerMode mode() const;
   JobSetControllerMode configured() const { return mode_; }
-  // Whether this controller manages a JobSet with this spec.managedBy. It manages one with its own
-  // name in every mode except Off, since no other controller does.
+  // Returns whether this controller manages a JobSet with this spec.managedBy. It manages one with
+  // its own name in every mode except Off, since no other controller does.
   bool owns(const std::optional<std::string>& managed_by) const;
   // The spec.managedBy of a new JobSet of a TrainJob: in Share this controller's name, so that the
   // upstream controller ignores it.

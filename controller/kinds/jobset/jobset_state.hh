@@ -1,4 +1,4 @@
-// What the controllers of TrainJobs, JobSets and placement share.
+// The controllers of TrainJobs, JobSets and placement share this state.
 #pragma once
 
 #include "controller/kinds/jobset/decoded_jobset.hh"

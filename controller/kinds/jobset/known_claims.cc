@@ -11,7 +11,7 @@ using kube::Task;
 
 namespace {
 
-// As the executor accepts one that is in the way of a create.
+// The executor accepts a claim that is in the way of a create by the same rule.
 bool is_usable(const kube::ObjectMeta& claim, const std::string& uid) {
   const auto* owner = claim.controller();
   return !claim.deletion_timestamp && (!owner || owner->uid == uid);

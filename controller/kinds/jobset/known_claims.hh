@@ -1,4 +1,4 @@
-// Which PersistentVolumeClaims of a JobSet exist.
+// This memory knows which PersistentVolumeClaims of a JobSet exist.
 #pragma once
 
 #include <cstdint>

@@ -23,7 +23,8 @@ using kube::Json;
 using kube::Task;
 
 constexpr std::string_view kLeaseName = "6d4f6a47.jobset.x-k8s.io";
-constexpr std::string_view kUpstreamNamespace = "jobset-system";  // of JobSet's manifests
+// The namespace in JobSet's manifests.
+constexpr std::string_view kUpstreamNamespace = "jobset-system";
 constexpr std::string_view kUpstreamWebhooks = "jobset-validating-webhook-configuration";
 constexpr std::chrono::seconds kExpiryCheck{1};
 // Between two reads of upstream's webhooks, which are read only while there is an ignored Lease.
@@ -261,7 +262,7 @@ Task<void> follow_upstream_lease(kube::ApiClient& client, UpstreamLeaseOptions o
     co_await (kube::run_watch(client, kube::kLeases, follower.sink(), watch) &&
               follower.report_changes());
   } catch (const kube::asio::multiple_exceptions& error) {
-    // When one of them ends the other is cancelled.
+    // The other one is cancelled when one of them ends.
     std::rethrow_exception(error.first_exception());
   }
 }

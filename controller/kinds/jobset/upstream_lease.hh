@@ -1,4 +1,4 @@
-// Whether the upstream JobSet controller runs, by its Lease.
+// This file finds out, by its Lease, whether the upstream JobSet controller runs.
 #pragma once
 
 #include <functional>
@@ -13,13 +13,13 @@
 namespace trainer {
 
 struct UpstreamLeaseOptions {
-  // Where the Lease is trusted besides jobset-system and the namespace of upstream's validating
-  // webhooks. Anywhere else a tenant can create one.
+  // The Lease is trusted in these namespaces, besides jobset-system and the namespace of upstream's
+  // validating webhooks. A tenant can create one anywhere else.
   std::set<std::string, std::less<>> namespaces;
   std::function<void(bool is_held)> on_change;
   // Called once, after the first on_change.
   std::function<void()> on_synced;
-  // How many Leases of this name are held and not trusted.
+  // It is called with the number of Leases of this name that are held and not trusted.
   std::function<void(std::string_view name, std::size_t count)> on_ignored;
 };
 

@@ -15,8 +15,9 @@ using kube::Json;
 using kube::Result;
 using kube::Task;
 
-// What has been read so far, and what the rules still need. The rules are pure and cannot wait for
-// a read, so they are evaluated again after each read. A pod needs at most one leader and one node.
+// A review's facts are those that have been read so far and those that the rules still need. The
+// rules are pure and cannot wait for a read, so they are evaluated again after each read. A pod
+// needs at most one leader and one node.
 class PodHandler::Facts {
  public:
   jobset::PlacementLookups lookups() {

@@ -15,8 +15,8 @@ kube::ObjectKey snapshot_key(const TrainJob& job) {
   return {job.metadata.ns, job.metadata.name + "-runtime-snapshot"};
 }
 
-// What the plan reads of a dependent object: all of one to update; of a Secret, and of an object of
-// another owner, only who controls it. Those may be large, and keys are not kept.
+// The plan reads all of a dependent object that it may update. It reads only who controls a Secret
+// or an object of another owner. Those may be large, and keys are not kept.
 kube::Json kept_of(kube::Json object, const kube::Resource& resource, const TrainJob& job) {
   const auto meta = kube::ObjectMeta::of(object);
   const kube::OwnerReference* const owner = meta.controller();

@@ -1,4 +1,4 @@
-// What the controller keeps about a TrainJob between reconciles.
+// The controller keeps this state about a TrainJob between reconciles.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace trainer {
 
-// What was read by name, once for a uid and a process: these objects are not watched.
+// These objects are not watched. They are read by name, once for a uid and a process.
 struct JobState {
   std::optional<std::shared_ptr<const SnapshotView>> snapshot;
   bool is_fresh = true;  // this process has not read or written anything for this job yet
@@ -23,15 +23,15 @@ struct JobState {
   std::map<std::string, bool> dependents;
   std::map<std::string, std::shared_ptr<const kube::Json>> dependent_objects;
   std::shared_ptr<const kube::CompressedText> deleted_jobset;
-  // Of the job at the last reconcile: a hash of generation, labels and annotations. Where it
-  // differs, snapshot and dependent objects are read again.
+  // This is a hash of the job's generation, labels and annotations at the last reconcile. If it
+  // differs, the snapshot and the dependent objects are read again.
   std::optional<std::size_t> shape;
   // status.restarts of the JobSet when dependent objects were last read again for a restart.
   std::int32_t read_restarts = 0;
-  std::int32_t total_nodes = 0;                              // of the JobSet that was built
-  std::optional<std::optional<kube::Time>> scheduled_since;  // of the last plan
+  std::int32_t total_nodes = 0;  // the nodes of the JobSet that was built
+  std::optional<std::optional<kube::Time>> scheduled_since;  // the value in the last plan
   LastWarning warning;                                       // about a pod, a Job or the JobSet
-  JobRecord record;                                          // for metrics
+  JobRecord record;                                          // the metrics read it
 
   // Kept of a snapshot that was forgotten: if its text is still the same, it is not parsed again.
   std::shared_ptr<const RuntimeSnapshot> former_content;

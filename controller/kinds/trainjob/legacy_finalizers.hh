@@ -16,7 +16,7 @@ namespace trainer {
 std::optional<kube::Json> without_legacy_finalizer(const kube::Json& runtime);
 
 // Without this, a runtime with that finalizer could never be deleted, nor could its namespace.
-// Concurrency: the control loops' thread. For the leader only.
+// Concurrency: the control loops' thread. Only the leader uses it.
 class LegacyFinalizers {
  public:
   // `cluster_runtimes` null: they are not watched. `is_enabled` false: it only warns, once, that

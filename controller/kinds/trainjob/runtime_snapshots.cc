@@ -41,7 +41,7 @@ Task<void> RuntimeSnapshots::wait_for(std::shared_ptr<Call> call) {
 
 Task<Result<RuntimeSnapshots::Content>> RuntimeSnapshots::read_live(kube::Resource resource,
                                                                     kube::ObjectKey key) {
-  sweep();  // of names that any job can ask for
+  sweep();  // jobs can ask for any name, so what is no longer needed is removed first
   auto& slot = runtimes_[resource.plural + "/" + key.to_string()];
   if (!slot) slot = std::make_shared<Runtime>();
   const auto runtime = slot;

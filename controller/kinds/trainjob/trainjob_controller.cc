@@ -25,8 +25,8 @@ using kube::Debounce;
 using kube::Result;
 using kube::Task;
 
-// How often one reconcile reads and plans again. A plan that still needs reads then has a bug; the
-// reconcile is tried again with backoff.
+// One reconcile reads and plans again at most this often. A plan that still needs reads then has a
+// bug; the reconcile is tried again with backoff.
 constexpr int kMaxRounds = 6;
 
 // A refused snapshot is repaired with a ConfigMap, which is not watched.
@@ -180,7 +180,8 @@ Task<Result<kube::Requeue>> TrainJobController::reconcile(kube::ObjectKey key) {
   kube::ObjectRef ref{key, stored->uid, stored->resource_version};
   auto done = co_await context_.plan_runner.run(std::move(ref), std::move(*plan));
   if (!done) {
-    // Which objects a failed stage has written is not known: read again before writing again.
+    // It is not known which objects a failed stage has written, so they are read again before the
+    // next write.
     if (done.error().code != kube::ErrorCode::kCancelled) state->forget_reads();
     co_return done;
   }
@@ -274,8 +275,8 @@ PipelineOptions TrainJobController::pipeline_options() const {
   return options;
 }
 
-// By the stored status. What this reconcile writes is counted by the next one or, if no reconcile
-// follows from that write, at the end of this one.
+// The metrics follow the stored status. The next reconcile counts what this one writes. If no
+// reconcile follows from that write, it is counted at the end of this one.
 void TrainJobController::measure(const TrainJob& job, const kube::Json& object, JobState& state,
                                  const JobSet* jobset) const {
   // A job that had finished before it was restored is counted once its status says so.

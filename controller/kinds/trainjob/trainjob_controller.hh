@@ -61,7 +61,8 @@ class TrainJobController final : public kube::Controller {
   // The JobSet that has the job's name, and the last state of an earlier one that was deleted.
   struct Child {
     Stored stored;
-    std::shared_ptr<const DecodedJobSet> decoded;  // of `stored`, with it
+    // It was decoded from `stored`, and changes with it.
+    std::shared_ptr<const DecodedJobSet> decoded;
     std::optional<JobSet> deleted;
 
     const JobSet* jobset() const {

@@ -79,7 +79,7 @@ tl::expected<ObjectState, FieldErrors> read_state(const Json& object, const Fram
   const auto job = read_job(object, framework.replica_specs);
   if (!job) return tl::unexpected(job.error());
   ObjectState state;
-  // As the column STATE of kubectl, but only conditions that are True count.
+  // The column STATE of kubectl shows the same, but only conditions that are True count here.
   const JobCondition* refusal = nullptr;
   for (const JobCondition& condition : job->status.conditions) {
     if (!condition.is_true()) continue;

@@ -112,7 +112,7 @@ Task<Result<Requeue>> JobController::reconcile(kube::ObjectKey key) {
     remember(std::move(written), *memory);
     count_actions(counts, key.ns);
   }
-  // Which of them were written is not known, or another client must change one.
+  // It is not known which of them were written, or another client must change one.
   if (!done || is_blocked) memory->dependents.clear();
   // A finished job's pods are reported no more.
   if ((*decoded)->status.completionTime) {

@@ -20,7 +20,7 @@
 
 namespace trainer::v1 {
 
-// Of one kind.
+// Each instance reconciles one kind.
 class JobController final : public kube::Controller {
  public:
   using Stored = std::shared_ptr<const kube::StoredObject>;
@@ -39,7 +39,7 @@ class JobController final : public kube::Controller {
 
  private:
   using DecodedJob = tl::expected<Job, kube::FieldErrors>;
-  // What is kept of a job between two reconciles.
+  // A job's memory is kept between two reconciles.
   struct Memory {
     Dependents dependents;  // read by name, or written
     std::optional<std::unordered_set<std::uint64_t>> relayed;
@@ -50,7 +50,7 @@ class JobController final : public kube::Controller {
   kube::Task<kube::Result<JobPlan>> make_plan(const Job& job, std::shared_ptr<Memory> memory);
   // Keeps what was written of the dependent objects.
   void remember(std::vector<kube::Action> written, Memory& memory) const;
-  // What the status says, once it is stored; and what was done, once all of it was.
+  // Counts what the status says, once it is stored, and what was done, once all of it was.
   void count_status(const JobPlan::Counts& counts, const std::string& ns) const;
   void count_actions(const JobPlan::Counts& counts, const std::string& ns) const;
   void count(std::string_view what, std::int32_t times, const std::string& ns) const;

@@ -78,7 +78,7 @@ Json make_config(const ReconcileContext& context) {
 // The ConfigMap once all workers run: a line of the hostfile and one of the script for each host.
 std::vector<GeneratedText> measure(const Job& job, const Settings&) {
   constexpr std::int64_t kMaxConfigMapBytes = std::int64_t{1}
-                                              << 20;  // of its values, in Kubernetes
+                                              << 20;  // the limit of its values, in Kubernetes
   constexpr std::int64_t kScripts = 300;              // the three files without hosts
   constexpr std::int64_t kAround = sizeof(" slots=\n\necho :\n") - 1;
   const auto workers = std::int64_t{replicas_of(job, kWorker)};

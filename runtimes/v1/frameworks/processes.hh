@@ -21,7 +21,8 @@ struct ProcessesOfPod {
 };
 ProcessesOfPod processes_of_pod(const std::string& nproc_per_node);
 
-// How many processes a pod has, where it is known: a word counts as one, as upstream counts it.
+// Returns how many processes a pod has, if that is known: a word counts as one, since upstream
+// counts it so.
 std::int64_t known_processes(const JobSpec& spec);
 
 // Refuses a new job with numbers that torchrun or Linux do not take.

@@ -1,4 +1,4 @@
-// What several frameworks need. Internal to runtimes/v1/frameworks.
+// Several frameworks need these functions. Internal to runtimes/v1/frameworks.
 #pragma once
 
 #include <string>

@@ -119,7 +119,7 @@ std::vector<GeneratedText> measure(const Job& job, const Settings& settings) {
   text.name = kConfig;
   text.path = fmt::format("spec.{}", kTFJob.replica_specs);
   std::int64_t lists = 0;
-  std::int64_t own = 0;  // what differs between the pods
+  std::int64_t own = 0;  // the bytes that differ between the pods
   for (const auto& [role, spec] : job.spec.replicaSpecs) {
     // In a sparse job, workers have the longest text: it lists the parameter servers.
     if (!is_sparse || (role == kPS && replicas_of(job, kWorker) > 0))

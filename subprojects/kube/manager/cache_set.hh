@@ -15,8 +15,8 @@
 
 namespace kube {
 
-// What is watched: a resource, or those of its objects that a label selector matches. Two watches
-// are one where both are equal.
+// A collection is what one watch covers: a resource, or those of its objects that a label selector
+// matches. Two watches are one if both are equal.
 struct Collection {
   Resource resource;
   // Equality-based: "key", "!key", "key=value", "key!=value", joined by commas. "": all objects.
@@ -34,7 +34,8 @@ class CacheSet {
     bool is_required = false;  // else the process is ready while the kind is not served
     bool is_unserved = false;
     bool is_interrupted = false;  // its watch: objects may have changed or gone since
-    std::optional<std::chrono::steady_clock::time_point> heard_at{};  // of its watch
+    // The time of its watch's last message.
+    std::optional<std::chrono::steady_clock::time_point> heard_at{};
   };
 
   // The cache of this collection; made if there is none yet.
@@ -53,7 +54,7 @@ class CacheSet {
   // Takes the answer of a write into every cache of the resource whose selector matches it.
   void update_if_newer(const Resource& resource, std::string_view answer);
   bool are_synced() const;
-  // Whether a watch of this resource is interrupted.
+  // Returns whether a watch of this resource is interrupted.
   bool is_interrupted(const Resource& resource) const;
   const std::vector<std::unique_ptr<Entry>>& entries() const { return entries_; }
 

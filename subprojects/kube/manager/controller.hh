@@ -24,13 +24,14 @@ class PlanRunner;
 // The result of one reconcile: when to reconcile again without an event, if at all.
 using Requeue = std::optional<std::chrono::milliseconds>;
 
-// What a controller uses; outlives it. Only watches and the executor write the caches.
+// A controller uses this context, which outlives it. Only watches and the executor write the
+// caches.
 struct ControllerContext {
   asio::io_context& io;
   ApiClient& client;
   const CacheSet& caches;
   EventRouter& router;
-  std::size_t id;  // of this controller in the router
+  std::size_t id;  // the id of this controller in the router
   PlanRunner& plan_runner;
   Executor& executor;
   const Log& log;
@@ -100,17 +101,18 @@ struct Watch {
 // The event of an action that failed without a reason of its own.
 struct DefaultFailure {
   std::string reason;  // "": such a failure is only logged
-  std::string prefix;  // of the message
+  std::string prefix;  // the first part of the message
 };
 
 // A rule of a ClusterRole.
 struct PolicyRule {
-  std::string comment;  // why it is needed
+  std::string comment;  // the reason for the right
   std::vector<std::string> groups;
   std::vector<std::string> resources;
   std::vector<std::string> names;  // resourceNames; empty: all
   std::vector<std::string> verbs;
-  // Of an installation that needs it, in a ClusterRole of its own of this name; "": of every one.
+  // An installation with this option needs the rule, in a ClusterRole of its own of this name; ""
+  // says that every installation needs it.
   std::string option;
 };
 

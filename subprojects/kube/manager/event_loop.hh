@@ -17,7 +17,7 @@ using OnSlowStep = std::function<void(std::chrono::nanoseconds took)>;
 // Both run until `io` is stopped, or a handler throws.
 // For requests, whose answers are awaited.
 void run_event_loop(boost::asio::io_context& io, const OnSlowStep& on_slow_step);
-// For control loops: it coalesces wakes while there is much to do.
+// Control loops run this way: it coalesces wakes while there is much to do.
 void run_coalescing_event_loop(boost::asio::io_context& io, const OnSlowStep& on_slow_step);
 
 }  // namespace kube

@@ -1,4 +1,4 @@
-// Which queues an event reaches, and when.
+// The router decides which queues an event reaches, and when.
 #pragma once
 
 #include <functional>
@@ -14,8 +14,8 @@
 
 namespace kube {
 
-// Which write made the version that event handlers see: one of another client, a status of this
-// process, or a status of this process that only changed counters.
+// The source says which write made the version that event handlers see: one of another client, a
+// status of this process, or a status of this process that only changed counters.
 enum class ChangeSource { kOthers, kOwnStatus, kOwnCounters };
 
 // The queues of all controllers, and the owner index: uid -> (controller, key). Concurrency: the

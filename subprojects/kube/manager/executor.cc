@@ -19,7 +19,8 @@ namespace {
 // The API server's limit for the message of an event.
 constexpr std::size_t kMaxMessage = 1'024;
 
-constexpr const char* kVerbs[] = {"create", "apply", "patch", "delete"};  // of Action::Verb
+// The words of Action::Verb.
+constexpr const char* kVerbs[] = {"create", "apply", "patch", "delete"};
 
 std::string describe(const Action& action) {
   if (!action.description.empty()) return action.description;
@@ -42,7 +43,7 @@ Error explain(Error error, const Resource& resource) {
   return error;
 }
 
-// How long one of these may be gone before that is seen: the end of a claim, or of a Service of
+// Such an object may be gone this long before that is seen: the end of a claim, or of a Service of
 // another object, starts no reconcile.
 constexpr std::chrono::seconds kUnseen{60};
 

@@ -20,7 +20,7 @@ namespace kube {
 struct ActionFailure {
   Error error;
   std::string reason;
-  Resource resource;  // of the object that was to be written
+  Resource resource;  // the resource of the object that was to be written
 };
 
 // Concurrency: the control loops' thread; several plans may run at a time, each for another object.
@@ -51,28 +51,28 @@ class Executor {
   // tried; later stages are then skipped. Every answer enters the caches.
   Task<Outcome> run(std::vector<Action> actions);
 
-  // Whether a cached object is gone, or another one of its name exists, or it is being deleted.
-  // Asks the API server while the watch of the kind is interrupted; else it answers no, without a
-  // request.
+  // Returns whether a cached object is gone, or another one of its name exists, or it is being
+  // deleted. Asks the API server while the watch of the kind is interrupted; else it answers no,
+  // without a request.
   Task<bool> is_gone(Resource resource, ObjectKey key, std::string uid);
 
-  // Whether writes wait for the semaphore, or did so within Pacing::kLoadCooldown.
+  // Returns whether writes wait for the semaphore, or did so within Pacing::kLoadCooldown.
   bool is_under_load();
 
  private:
   struct Written {
-    std::string object;  // as it is now; "" where it is gone
+    std::string object;  // the JSON text of the object as it is now; "" if it is gone
     bool is_changed = true;
     Written(std::string object_, bool is_changed_)
         : object(std::move(object_)), is_changed(is_changed_) {}
   };
 
   Task<Outcome> run_stage(std::vector<Action> stage);
-  // Whether it changed anything.
+  // Returns whether the action changed anything.
   Task<Result<bool>> run_one(Action action);
   Task<Result<Written>> create(Action action);
   Task<Result<Written>> remove(Action action);
-  // Whether an object that exists already can be used instead of the one to create.
+  // Returns whether an object that exists already can be used instead of the one to create.
   Result<void> accept_existing(const Action& action, const Json& existing);
 
   asio::io_context& io_;

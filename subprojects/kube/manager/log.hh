@@ -46,7 +46,7 @@ class Log {
   }
   bool is_debug() const { return level() >= LogLevel::kDebug; }
   LogLevel level() const { return level_.load(std::memory_order_relaxed); }
-  // Of all lines from now on.
+  // The level applies to all lines from now on.
   void set_level(LogLevel level) { level_.store(level, std::memory_order_relaxed); }
 
   // One line as it would be written, without a time: for tests.

@@ -84,7 +84,7 @@ struct Manager::Running {
   PlanRunner plan_runner;
   WorkerPool pool;
   std::unique_ptr<Controller> controller;
-  const ObjectCache<StoredObject>* primary = nullptr;  // where it is kept as StoredObjects
+  const ObjectCache<StoredObject>* primary = nullptr;  // the cache that keeps it as StoredObjects
   std::size_t id = 0;
 };
 

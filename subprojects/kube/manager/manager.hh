@@ -1,4 +1,4 @@
-// Runs controllers: their watches, queues and workers. What controller-runtime calls a manager.
+// Runs controllers: their watches, queues and workers. Controller-runtime calls it a manager, too.
 #pragma once
 
 #include <functional>
@@ -24,7 +24,8 @@ namespace kube {
 struct ManagerOptions {
   std::string component;  // source of events, and field manager of server-side applies
   std::string ns;         // the namespace whose objects are watched; empty: all
-  // How many objects of "Kind.group" are reconciled at a time; null: what the registrations say.
+  // This function says how many objects of "Kind.group" are reconciled at a time. If it is null,
+  // the registrations say it.
   std::function<int(std::string_view group_kind, int otherwise)> concurrency;
   // Called when a watch, a worker or a task of a controller has ended by an exception. It is not
   // started again: caches may be stale, or objects not reconciled. May be null.
@@ -47,10 +48,10 @@ class Manager {
 
   // Starts every registered watch. Every replica has them: admission reads the caches too.
   void start_watching();
-  // Whether all caches are synced and every controller is ready.
+  // Returns whether all caches are synced and every controller is ready.
   bool is_ready() const;
-  // What the caches still wait for: "jobsets.jobset.x-k8s.io (not served ...)"; "" where it is not
-  // a cache.
+  // Returns the caches that are not synced, "jobsets.jobset.x-k8s.io (not served ...)"; "" if the
+  // cause is not a cache.
   std::string missing() const;
   // When is_ready(), enqueues all objects and starts the workers. Before, nothing is enqueued, so
   // that the queues of a standby do not grow. Only the leader calls this.

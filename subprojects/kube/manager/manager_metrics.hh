@@ -34,7 +34,7 @@ class ManagerMetrics {
   virtual void panicked(std::string_view controller) = 0;
   virtual void queued(std::string_view controller, std::chrono::steady_clock::duration waited) = 0;
   virtual void watched(std::string_view resource, std::string_view what) = 0;
-  // How many Leases of this name are held where none is expected.
+  // Sets how many Leases of this name are held although none is expected.
   virtual void set_unexpected_leases(std::string_view name, std::size_t count) = 0;
   // The terminal statuses of so many objects have been written; `result` is "succeeded" or
   // "failed". By 0 to have the series from the start.
@@ -43,14 +43,15 @@ class ManagerMetrics {
   using Labels = std::vector<std::pair<std::string, std::string>>;
   virtual void count(const std::string& name, const std::string& help, const Labels& labels,
                      std::uint32_t by) = 0;
-  // Likewise of a histogram of times up to a day; nullopt: only has the series from the start.
+  // Observes a value in a histogram of times up to a day; nullopt only creates the series from the
+  // start.
   virtual void observe(const std::string& name, const std::string& help, const Labels& labels,
                        std::optional<std::chrono::duration<double>> took) = 0;
   virtual void status_refused(std::string_view kind, int http_status) = 0;  // by the API server
   // By Manager::collect().
   virtual void set_queue(std::string_view controller, const QueueFigures& figures) = 0;
   virtual void set_objects(std::string_view kind, std::size_t count) = 0;
-  // How long the watches of this resource have received nothing: the longest such time.
+  // Sets how long the watches of this resource have received nothing: the longest such time.
   virtual void set_watch_age(std::string_view resource,
                              std::chrono::steady_clock::duration age) = 0;
   virtual void set_events_pending(std::size_t pending, std::size_t dropped) = 0;

@@ -261,7 +261,7 @@ class ObjectCache final : public AnyObjectCache {
     return !list_version_.empty() && is_newer_version(item.resource_version, list_version_);
   }
 
-  // Where versions went back (`is_restored`) any version but the one that is cached is taken.
+  // If versions went back (`is_restored`), any version but the cached one is taken.
   void take(Pointer& slot, Pointer item, bool is_restored, Changes& changes) {
     if (slot) {
       const std::string& held = slot->resource_version;
@@ -324,9 +324,9 @@ class ObjectCache final : public AnyObjectCache {
   std::vector<EventHandler> handlers_;
   std::vector<Index> indexes_;
   Items items_;
-  std::vector<Listed> listed_;  // of the current list: items not cached in that version
+  std::vector<Listed> listed_;  // the items of the current list that are not cached in that version
   std::size_t list_ = 0;        // the number of the last list, from 1
-  std::size_t confirmed_ = 0;   // how many of `items_` that one has
+  std::size_t confirmed_ = 0;   // the number of `items_` that the current list has
   std::string list_version_;
   std::string seen_;  // the newest version the watch and its lists have brought
   bool is_listing_ = false;

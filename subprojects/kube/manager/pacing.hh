@@ -16,9 +16,9 @@
 
 namespace kube {
 
-// How long the reconcile that follows from an event can wait. Events that come in bursts wait for
-// related ones, longest where little more than counters follows (a Pod, a Job that goes on); a
-// created, changed or deleted object, and a Job's end, cannot wait.
+// The debounce is how long the reconcile that follows from an event can wait. Events that come in
+// bursts wait for related ones, longest if little more than counters follows (a Pod, a Job that
+// goes on); a created, changed or deleted object, and a Job's end, cannot wait.
 enum class Debounce { kNone, kShort, kCounters };
 
 // The waits of one controller's objects. They are too short for a user to notice.

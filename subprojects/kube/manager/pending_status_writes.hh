@@ -17,9 +17,9 @@ class PendingStatusWrites {
  public:
   struct Write {
     ObjectKey object_key;
-    std::vector<std::string> versions;  // that the watch has brought meanwhile
+    std::vector<std::string> versions;  // the versions that the watch has brought meanwhile
   };
-  // Which versions the watch has brought by the end of a write.
+  // The outcome says which versions the watch has brought by the end of a write.
   enum class Outcome { kNothing, kOwnWrite, kOtherWrites };
 
   // Call before the status is sent, and keep the result until end(). A write whose coroutine is

@@ -17,7 +17,7 @@ bool creates(const Action& action) {
   return action.verb == Action::Verb::kCreate || action.verb == Action::Verb::kApply;
 }
 
-// Whether the write may have happened.
+// Returns whether the write may have happened.
 bool is_unanswered(const Error& error) {
   return error.status >= 500 || (error.status == 0 && error.code != ErrorCode::kCancelled);
 }
@@ -26,7 +26,7 @@ bool is_unanswered(const Error& error) {
 // refusal: a webhook of others that does not answer is such an error.
 constexpr std::chrono::seconds kLasting{5};
 
-// Whether the API server has decided about the write.
+// Returns whether the API server has decided about the write.
 bool is_decided(const Error& error) {
   // kNotFound: of a patch, the object has just been deleted.
   for (const ErrorCode code :

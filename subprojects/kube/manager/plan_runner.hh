@@ -73,9 +73,9 @@ class PlanRunner {
   Task<Result<void>> check_last_status(const ObjectRef& object);
   Task<Result<Requeue>> write_status(const ObjectRef& object, Plan& plan,
                                      StatusRateLimiter::Time planned);
-  // When to reconcile again because the plan asks for it. If a plan has written nothing and asks
-  // for a reconcile at once, the next plan would be the same, so that reconcile waits, longer each
-  // time.
+  // Returns when to reconcile again because the plan asks for it. If a plan has written nothing and
+  // asks for a reconcile at once, the next plan would be the same, so that reconcile waits, longer
+  // each time.
   Requeue paced(const ObjectRef& object, Requeue asked, bool has_written);
   void record_failure(const ObjectRef& object, const ActionFailure& failure);
   void record_refused_status(const ObjectRef& object, const Error& error);

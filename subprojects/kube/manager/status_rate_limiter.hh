@@ -1,4 +1,4 @@
-// When a status that differs only in counters is written.
+// The limiter decides when a status that differs only in counters is written.
 #pragma once
 
 #include <algorithm>
@@ -18,8 +18,8 @@ class StatusRateLimiter {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  // How long a difference in the counters of `uid`, seen at `now`, must still wait if it waits for
-  // `window` in all. Zero: write it now; this call counts as a write.
+  // Returns how long a difference in the counters of `uid`, seen at `now`, must still wait if it
+  // waits for `window` in all. Zero says to write it now; this call counts as a write.
   std::chrono::milliseconds delay(const std::string& uid, Time now,
                                   std::chrono::milliseconds window) {
     using std::chrono::milliseconds;
@@ -33,8 +33,8 @@ class StatusRateLimiter {
   }
   // A child of `uid` has changed at `now`: a difference in counters that follows waits since then.
   void changed(const std::string& uid, Time now) { changed_object(uid, now); }
-  // A status was written, or a plan found no difference. `planned`: when that plan was made. What
-  // differed then need not wait any more.
+  // A status was written, or a plan found no difference. `planned` is the time of that plan. Any
+  // difference at that time need not wait any more.
   void clear_waiting(const std::string& uid, Time planned) {
     const auto at = objects_.find(uid);
     if (at == objects_.end()) return;
@@ -46,8 +46,8 @@ class StatusRateLimiter {
 
  private:
   struct Object {
-    std::optional<Time> waiting;  // since when a difference waits
-    Time next{};                  // when the next one may be written
+    std::optional<Time> waiting;  // a difference waits since this time
+    Time next{};                  // the next one may be written at this time
   };
   Object& changed_object(const std::string& uid, Time now) {
     Object& object = objects_[uid];

@@ -36,13 +36,13 @@ class StatusWriter {
   // gone.
   Task<Result<std::string>> read(Resource resource, ObjectKey key);
 
-  // Whether the object of this uid still exists.
+  // Returns whether the object of this uid still exists.
   bool exists(const ObjectKey& key, const std::string& uid) const {
     return router_.find_owner(controller_, key.ns, uid) != nullptr;
   }
 
-  // For the event handler of the primary collection. True where the version may be of a status
-  // write in flight: when that ends, it decides whether the object is enqueued.
+  // The event handler of the primary collection calls it. It returns true if the version may be of
+  // a status write in flight: when that ends, it decides whether the object is enqueued.
   bool is_own_write(const ObjectKey& key, const std::string& version) {
     return router_.source() == ChangeSource::kOthers && pending_.record(key, version);
   }

@@ -18,9 +18,9 @@ struct StoredObject {
   ObjectKey object_key;
   std::string uid;
   std::string resource_version;
-  std::string controller_uid;   // of its controller owner, "" without
-  std::string controller_kind;  // likewise
-  // What the collection's Fingerprint computed, if it has one.
+  std::string controller_uid;   // the uid of its controller owner, "" without
+  std::string controller_kind;  // the kind of its controller owner, "" without
+  // The collection's Fingerprint computed this number, if the collection has one.
   std::optional<std::uint64_t> fingerprint;
   // The text of the object, without managedFields and the last applied configuration. It takes a
   // tenth of the memory of its Json. "" where the cache does not keep it.
@@ -31,8 +31,8 @@ struct StoredObject {
   std::shared_ptr<const Json> object() const;
 };
 
-// How a number is computed from parts of metadata, before managedFields are removed from the text,
-// so that two versions of an object can be compared by it.
+// A Fingerprint computes a number from parts of metadata, before managedFields are removed from the
+// text, so that two versions of an object can be compared by it.
 struct Fingerprint {
   JsonFilter of_metadata;  // the members of metadata that `compute` reads
   std::optional<std::uint64_t> (*compute)(const Json& object) = nullptr;

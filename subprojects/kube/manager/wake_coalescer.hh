@@ -1,4 +1,4 @@
-// How often a busy event loop wakes.
+// The coalescer limits how often a busy event loop wakes.
 #pragma once
 
 #include <chrono>
@@ -17,8 +17,8 @@ class WakeCoalescer {
  public:
   using Nanoseconds = std::chrono::nanoseconds;
 
-  // How long to sleep after a wake that ended at `now` (of a steady clock) and took `worked` of
-  // processor time.
+  // Returns how long to sleep after a wake that ended at `now` (of a steady clock) and took
+  // `worked` of processor time.
   Nanoseconds pause_after(Nanoseconds now, Nanoseconds worked) {
     worked_in_window_ += worked;
     const Nanoseconds passed = now - window_begin_;

@@ -12,11 +12,13 @@ namespace kube {
 namespace {
 
 constexpr Milliseconds kLongestWait{300'000};
-// What failed because of an outage is tried again at most this long after the end of the outage.
+// A task that failed because of an outage is tried again at most this long after the end of the
+// outage.
 constexpr Milliseconds kLongestInOutage{60'000};
 
-// Whether others than the object's user have to change something. Quotas and webhooks answer 403
-// too; a missing right has the words of k8s.io/apiserver, pkg/endpoints/handlers/responsewriters.
+// Returns whether others than the object's user have to change something. Quotas and webhooks
+// answer 403 too; a missing right has the words of k8s.io/apiserver,
+// pkg/endpoints/handlers/responsewriters.
 bool is_outage(const Error& error) {
   const bool is_right_missing = error.code == ErrorCode::kForbidden &&
                                 error.message.find("is forbidden: User \"") != std::string::npos;

@@ -17,14 +17,14 @@ namespace kube {
 
 using Reconcile = std::function<Task<Result<Requeue>>(ObjectKey key)>;
 
-// What the workers of one controller share. Outlives them.
+// The workers of one controller share this pool, which outlives them.
 struct WorkerPool {
   std::string name;  // the controller's, for logs and metrics
   WorkQueue& queue;
   Reconcile reconcile;
   ManagerMetrics& metrics;
   const Log& log;
-  // What each worker reconciles now, and since when.
+  // Each entry says what a worker reconciles now, and since when.
   struct Work {
     ObjectKey key;
     std::chrono::steady_clock::time_point since;
