@@ -15,7 +15,7 @@ kube::Json owner_reference(const TrainJob& job);
 kube::Json with_owner(kube::Json object, const TrainJob& job);
 bool is_owned_by(const kube::ObjectMeta& child, const TrainJob& job);
 
-// A reason why the job cannot have its children, for people and for the status.
+// This is a reason why the job cannot have its children, as a text for people and for the status.
 struct Blocked {
   std::string reason;
   std::string message;

@@ -77,7 +77,7 @@ void mirror_jobset(TrainJobStatus& status, const JobSet& jobset, kube::Time now)
   status.jobsStatus.clear();
   for (const ReplicatedJobStatus& job : jobset.status.replicatedJobsStatus)
     status.jobsStatus.push_back(mirror(job));
-  // Kueue counts on the jobs that are active, so others are left out where the status has no room.
+  // Kueue counts the jobs that are active, so these are kept if the status has no room for all.
   if (status.jobsStatus.size() > kMaxJobsStatus)
     std::stable_partition(status.jobsStatus.begin(), status.jobsStatus.end(),
                           [](const JobStatus& job) { return job.active > 0; });

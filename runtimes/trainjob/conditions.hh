@@ -19,18 +19,18 @@ inline constexpr std::string_view kFailed = "Failed";
 const kube::Condition* find_terminal(const TrainJobStatus& status);
 bool is_finished(const TrainJobStatus& status);
 
-// Suspended follows spec.suspend; a job that never was suspended has no such condition, for the SDK
-// takes any as "not running".
+// Suspended follows spec.suspend. A job that was never suspended has no such condition, since the
+// SDK takes any such condition as "not running".
 void set_suspended(TrainJobStatus& status, bool is_suspended, kube::Time now);
 
-// jobsStatus one to one, in the JobSet's order (where there are more than the status has a place
-// for, active ones first); Complete and Failed unchanged, with their times. A job that is finished
-// keeps its terminal condition, also when its JobSet changes later.
+// The jobsStatus of the TrainJob are those of the JobSet, in its order (active ones first, if there
+// are more than the status has room for). Complete and Failed are copied with their times. A
+// finished job keeps its terminal condition, also when its JobSet changes later.
 void mirror_jobset(TrainJobStatus& status, const JobSet& jobset, kube::Time now);
 
-// The restarts of a JobSet that count, of those allowed: "1/3", and behind a + those that do not
-// count, where disruptions have a budget: "1/3+0/2". "" where no failure policy of the job or of
-// its runtime's runPolicy asks for restarts.
+// Returns the counted restarts of a JobSet, of those allowed: "1/3". If disruptions have a budget,
+// the restarts that do not count follow a +: "1/3+0/2". The result is "" if no failure policy of
+// the job or of its runtime's runPolicy asks for restarts.
 std::string restart_budget(const JobSet& jobset);
 
 void fail(TrainJobStatus& status, std::string_view reason, std::string message, kube::Time now);

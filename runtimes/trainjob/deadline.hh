@@ -1,6 +1,6 @@
-// spec.activeDeadlineSeconds and spec.ttlSecondsAfterFinished (Kubeflow Trainer,
-// pkg/controller/trainjob_controller.go), by default those of the runtime's runPolicy, which the
-// status keeps. Pure.
+// The limits are spec.activeDeadlineSeconds and spec.ttlSecondsAfterFinished (Kubeflow Trainer,
+// pkg/controller/trainjob_controller.go). Their defaults are those of the runtime's runPolicy,
+// which the status keeps. Pure.
 #pragma once
 
 #include <optional>

@@ -40,8 +40,8 @@ class DependentPlanner {
     const auto found = observed_.dependents.find(name);
     const bool is_apply = dependent_.mode == DependentObject::Mode::kApply;
     if (found == observed_.dependents.end()) {
-      // A create settles by itself whose an existing object is; before a first apply, and once a
-      // JobSet proves that there was a create, it is read.
+      // A create of an existing object fails, and so finds out whose the object is. The object is
+      // read before a first apply, and when a JobSet proves that there was a create.
       if (is_apply || observed_.jobset)
         plan_.needs_dependents.emplace_back(dependent_.resource, key_);
       else
@@ -52,7 +52,7 @@ class DependentPlanner {
     const auto stored = observed_.dependent_objects.find(name);
     if (stored == observed_.dependent_objects.end() || !stored->second) return std::nullopt;
     if (!is_owned_by(kube::ObjectMeta::of(*stored->second), observed_.job)) return name_taken();
-    // A running job's gang is left alone: its scheduler has counted on it.
+    // A running job's gang is not changed: its scheduler has counted on it.
     if (is_apply && (is_refreshed || observed_.job.is_suspended() || !observed_.jobset))
       write(stored->second.get());
     return std::nullopt;
@@ -67,7 +67,7 @@ class DependentPlanner {
   }
 
   std::optional<Blocked> write_missing() {
-    // New keys beside running pods would be known to some of them only.
+    // Only some of the running pods would know a new key.
     const bool are_keys_in_use =
         dependent_.generate != DependentObject::Generate::kNothing && has_pod("Running");
     if (!are_keys_in_use) write(nullptr);
@@ -95,7 +95,7 @@ class DependentPlanner {
     action.resource = dependent_.resource;
     action.key = key_;
     action.owner_uid = observed_.job.metadata.uid;
-    // Objects that pods do without come last where the API server has refused something.
+    // If the API server has refused something, objects that pods do not need come last.
     action.stage =
         dependent_.is_needed || observed_.build_error.empty() ? kDependentStage : kLastStage;
     action.body = with_owner(dependent_.object, observed_.job);

@@ -38,7 +38,7 @@ const Json::Array& replicated_jobs_of(const Json& jobset) {
   return jobset.get("spec").get_array("replicatedJobs");
 }
 
-// The names of labels and annotations, as "JOB/labels/KEY"; "" is the JobSet itself.
+// These are the names of labels and annotations, written "JOB/labels/KEY"; "" is the JobSet itself.
 using FieldNames = std::vector<std::string>;
 
 void add_field(FieldNames& names, std::string_view job, std::string_view map,
@@ -48,7 +48,7 @@ void add_field(FieldNames& names, std::string_view job, std::string_view map,
   names.push_back(std::move(name));
 }
 
-// FNV-1a over the sorted names: they only ever meet hashes made by this program.
+// The hash is FNV-1a over the sorted names. It is only compared with hashes made by this program.
 std::uint64_t hash_of(FieldNames names) {
   std::sort(names.begin(), names.end());
   std::uint64_t hash = 14695981039346656037ULL;
@@ -156,7 +156,8 @@ bool is_jobset_changed(const Json& desired, const Json& stored,
   for (const std::string_view part : {"spec", "metadata"}) {
     if (!is_contained(desired.get(part), stored.get(part))) return true;
   }
-  // Absent and false mean the same, so containment does not see a `suspend` that must go.
+  // An absent `suspend` and a false one mean the same, so is_contained() does not see that a
+  // `suspend` must be removed.
   if (desired.get("spec").get_bool("suspend") != stored.get("spec").get_bool("suspend"))
     return true;
   const kube::NameIndex stored_jobs(replicated_jobs_of(stored));
@@ -184,8 +185,8 @@ bool is_dependent_changed(const Json& desired, const Json& stored) {
     return !is_contained(stored.get("spec"), desired.get("spec")) ||
            !is_contained(stored.get("data"), desired.get("data"));
   }
-  // Read without managedFields: a ConfigMap's data is all this controller's, anything else may
-  // carry what its own controllers added.
+  // The object was read without managedFields. All data of a ConfigMap are this controller's; any
+  // other object may have members that its own controllers added.
   return desired.get_object("data").size() != stored.get_object("data").size();
 }
 

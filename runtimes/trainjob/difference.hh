@@ -15,7 +15,7 @@ namespace trainer {
 // count as absent, since API servers and clients disagree about them.
 bool is_contained(const kube::Json& desired, const kube::Json& stored);
 
-// Contained in each other: the same but for empty members.
+// Returns whether each contains the other: they are equal except for empty members.
 bool is_equivalent(const kube::Json& a, const kube::Json& b);
 
 // Returns whether a server-side apply of `desired` would change the stored JobSet. The fields that
@@ -26,15 +26,16 @@ bool is_equivalent(const kube::Json& a, const kube::Json& b);
 bool is_jobset_changed(const kube::Json& desired, const kube::Json& stored,
                        std::optional<std::uint64_t> owned);
 
-// A hash of the fields of a JobSet that may change while it is suspended (labels, annotations, node
-// selectors, tolerations, gates) and that the field manager `trainer` owns by server-side apply:
-// from it follows which of them a later apply would remove. nullopt without managedFields of that
-// manager. For the cache, which drops managedFields.
+// Returns a hash of the fields of a JobSet that may change while it is suspended (labels,
+// annotations, node selectors, tolerations, gates) and that the field manager `trainer` owns by
+// server-side apply: from it follows which of them a later apply would remove. The result is
+// nullopt if that manager has no managedFields. The cache drops managedFields and keeps this hash.
 std::optional<std::uint64_t> owned_template_fields(const kube::Json& jobset);
 // The function above reads this part of an object's metadata: the member managedFields.
 const kube::JsonFilter& seen_of_managed_fields();
 
-// The same for a dependent object, as it was read: by its managedFields where it has them.
+// Returns the same for a dependent object that was read. It uses the object's managedFields if
+// there are any.
 bool is_dependent_changed(const kube::Json& desired, const kube::Json& stored);
 
 }  // namespace trainer

@@ -11,8 +11,8 @@ bool is_earlier(const std::optional<kube::Time>& a, const std::optional<kube::Ti
   return a && (!b || *a < *b);
 }
 
-// By attempt, then by time; names decide between pods that failed within the same second, so that
-// the outcome does not depend on the order of watch events.
+// Failures are ordered by attempt, then by time. Names decide between pods that failed within the
+// same second, so that the outcome does not depend on the order of watch events.
 bool goes_before(const PodView& a, const PodView& b) {
   if (a.attempt != b.attempt) return a.attempt > b.attempt;
   if (a.failure->finished_at != b.failure->finished_at)

@@ -11,9 +11,9 @@
 
 namespace trainer {
 
-// The failure to keep: of the newest attempt that has one, the pod whose container ended first.
-// The recorded one stays unless there is an earlier failure of the same attempt, or one of a later
-// attempt: pods are deleted, the record must not be lost.
+// Returns the failure to keep. It is that of the newest attempt with a failure, of the pod whose
+// container ended first. The recorded one stays unless there is an earlier failure of the same
+// attempt, or one of a later attempt: pods are deleted, and the record must not be lost.
 std::optional<FirstFailure> first_failure(const std::optional<FirstFailure>& recorded,
                                           const JobSet& jobset,
                                           const std::vector<const PodView*>& pods);

@@ -13,7 +13,7 @@ namespace {
 
 using kube::Json;
 
-// These members are kept, of objects of all kinds. Counters and facts about nodes are history.
+// These members are kept, of objects of all kinds. Counters and facts about nodes are left out.
 constexpr std::string_view kKept[] = {"phase",
                                       "reason",
                                       "message",
@@ -59,7 +59,7 @@ std::optional<kube::Action> mark_finished(const kube::Resource& resource,
   action.verb = kube::Action::Verb::kMergePatch;
   action.resource = resource;
   action.key = meta.key();
-  // A job of the same name that was made meanwhile has not finished.
+  // A job of the same name that was made meanwhile has not finished, and must get no mark.
   action.body = Json::object(
       {{"metadata", Json::object({{"uid", meta.uid}, {"annotations", std::move(annotations)}})}});
   action.description = fmt::format("mark {} {} as finished", resource.kind, meta.key().to_string());

@@ -11,15 +11,17 @@
 
 namespace trainer {
 
-// An annotation: a JSON object with the job's name and the members of its status that say how it
-// ended. A copy under another name is another job, and runs.
+// The marker is an annotation: a JSON object with the job's name and the members of its status that
+// say how it ended. A copy under another name is another job, and runs.
 inline constexpr std::string_view kFinishedMarkerKey = "trainer.kubeflow.org/finished";
 
-// The write that marks a finished job; nullopt where it has a mark. `status`: as stored.
+// Returns the write that marks a finished job; nullopt if it has a mark. `status` is the stored
+// one.
 std::optional<kube::Action> mark_finished(const kube::Resource& resource,
                                           const kube::ObjectMeta& meta, const kube::Json& status);
 
-// The status that the mark of this job holds; nullopt without one. Any user may have written it.
+// Returns the status that the mark of this job holds; nullopt without one. Any user may have
+// written it.
 std::optional<kube::Json> marked_status(const kube::ObjectMeta& meta);
 
 // The event of a job whose status was restored from its mark.

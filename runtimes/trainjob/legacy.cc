@@ -22,14 +22,15 @@ namespace {
 using kube::Json;
 
 constexpr std::string_view kOverrides[] = {"podSpecOverrides", "podTemplateOverrides"};
-// Each is merged into all before it. That is twice what runtimePatches may have.
+// Each override is merged into all before it, so their number is limited to twice that of
+// runtimePatches.
 constexpr std::size_t kMaxOverrides = 32;
 constexpr std::size_t kMaxBytes = 1'500'000;  // no larger object is stored
 constexpr std::string_view kMetadataMaps[] = {"labels", "annotations"};
 constexpr std::string_view kRemovedFields[] = {"podTemplateOverrides", "podSpecOverrides", "labels",
                                                "annotations"};
 
-// Null where the spec has none.
+// Returns null if the spec has none.
 const Json& processes_of(const Json& spec) {
   return spec.get_path({"trainer", "numProcPerNode"});
 }
@@ -42,7 +43,7 @@ std::optional<std::int64_t> parse_count(std::string_view text) {
   return value;
 }
 
-// The pod template of an override. v2.0 wrote the pod spec's members beside targetJobs,
+// Returns the pod template of an override. v2.0 wrote the pod spec's members beside targetJobs,
 // v2.1 had metadata and spec.
 Json template_of(std::string_view field, const Json& entry) {
   Json pod = Json::object();
@@ -58,8 +59,8 @@ Json template_of(std::string_view field, const Json& entry) {
   return pod;
 }
 
-// The fields of an override that neither the older API nor a patch has. Strict validation does not
-// find them, because the schema keeps all members of a removed field.
+// Warns about fields of an override that neither the older API nor a patch has. Strict validation
+// does not find them, because the schema keeps all members of a removed field.
 void warn_about_unknown(std::string_view field, const Json& entry, const std::string& path,
                         Conversion& conversion) {
   constexpr std::size_t kShown = 5;
@@ -84,8 +85,8 @@ void warn_about_unknown(std::string_view field, const Json& entry, const std::st
                                             hidden > 0 ? fmt::format(" and {} more", hidden) : ""));
 }
 
-// One override as a JobSetSpec of patches, one for each target job.
-// `bytes` counts what all of them have.
+// Returns one override as a JobSetSpec of patches, one for each target job. `bytes` counts those of
+// all overrides.
 Json replicated_jobs_of(std::string_view field, const Json& entry, const std::string& path,
                         std::size_t& bytes, Conversion& conversion) {
   Json jobs = Json::array();
@@ -124,7 +125,7 @@ void warn_renamed(Conversion& conversion, std::string_view field, std::string_vi
       "{} is a field of Trainer v2.0 or v2.1 and was converted: write {} instead", field, today));
 }
 
-// All overrides merged in their order, as the older controllers applied them.
+// Merges all overrides in their order; the older controllers applied them in the same way.
 void convert_overrides(Json& spec, Json& patch, Conversion& conversion) {
   for (const std::string_view field : kOverrides) {
     const Json* entries = spec.find(field);
@@ -171,7 +172,8 @@ void convert_metadata(Json& spec, Json& patch, Conversion& conversion) {
   }
 }
 
-// Replaces the patch of an earlier conversion, so that applying an old file twice changes nothing.
+// This replaces the patch of an earlier conversion, so that applying an old file twice changes
+// nothing.
 void store_patch(Json& spec, Json patch) {
   if (patch.empty()) return;
   Json& patches = spec["runtimePatches"];
@@ -186,7 +188,7 @@ void store_patch(Json& spec, Json patch) {
       Json::object({{"manager", kLegacyManager}, {"trainingRuntimeSpec", std::move(patch)}}));
 }
 
-// "cpu" meant one process a CPU, also beside accelerators.
+// The word "cpu" means one process a CPU, also beside accelerators.
 std::optional<std::int64_t> cpus_of(const Json& trainer) {
   for (const std::string_view kind : {"requests", "limits"}) {
     const Json* cpu = trainer.find_path({"resourcesPerNode", kind, "cpu"});
@@ -227,8 +229,8 @@ void convert_processes(Json& spec, Conversion& conversion) {
 
 // --- runtimes ---
 
-// The number of nodes an elastic policy leaves no choice about. nullopt: it does; a null value: it
-// says nothing about nodes.
+// Returns the number of nodes if an elastic policy allows only one: nullopt if it allows several, a
+// null value if it says nothing about nodes.
 std::optional<Json> fixed_nodes(const Json& elastic) {
   const Json* least = elastic.find("minNodes");
   const Json* most = elastic.find("maxNodes");
@@ -237,8 +239,8 @@ std::optional<Json> fixed_nodes(const Json& elastic) {
   return *most;
 }
 
-// The object below a path, made where it is missing; nullptr where something else is in its
-// place.
+// Returns the object below a path, and makes it if it is missing; nullptr if something else is in
+// its place.
 Json* object_at(Json& root, std::initializer_list<std::string_view> path) {
   Json* at = &root;
   for (const std::string_view name : path) {
@@ -292,8 +294,7 @@ void convert_implementation(Json& mpi, const std::string& path, Conversion& conv
 
 }  // namespace
 
-// The match condition of the mutating webhook asks for the same
-// (controller/kinds/trainjob/webhooks.cc).
+// The match condition of the mutating webhook is the same (controller/kinds/trainjob/webhooks.cc).
 bool has_legacy_fields(const Json& trainjob) {
   const Json* spec = trainjob.find("spec");
   if (!spec) return false;

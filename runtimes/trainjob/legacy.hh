@@ -1,4 +1,4 @@
-// TrainJobs and runtimes as v2.0 and v2.1 wrote them, turned into what v2.3 stores. Pure.
+// TrainJobs and runtimes of v2.0 and v2.1 are converted to the form that v2.3 stores. Pure.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace trainer {
 
 struct Conversion {
   std::vector<std::string>
-      warnings;  // one for each field converted or dropped, naming today's field
+      warnings;  // one for each field that is converted or dropped; it names today's field
   // Fields that have no equivalent, each with what to write instead; the object is then half
   // converted.
   kube::FieldErrors errors;

@@ -12,7 +12,7 @@ constexpr std::string_view kPhases[] = {"Queued",    "Initializing", "Pending",
                                         "Starting",  "Running",      "Restarting",
                                         "Suspended", "Complete",     "Failed"};
 
-// phase.cc, lifecycle/reasons.cc, children.cc, snapshot.cc and unreadable.cc give these reasons.
+// phase.cc, lifecycle/reasons.cc, children.cc, snapshot.cc and unreadable.cc set these reasons.
 constexpr std::string_view kWaiting[] = {"CreatingPods",
                                          "Scheduling",
                                          "StartingContainers",
@@ -44,7 +44,7 @@ constexpr std::string_view kWaiting[] = {"CreatingPods",
                                          "RuntimeSnapshotLost",
                                          "Unreadable"};
 
-// The JobSet's condition Failed has these reasons, and plan.cc gives some.
+// The JobSet's condition Failed has these reasons, and plan.cc sets others.
 constexpr std::string_view kFailures[] = {
     "FailedJobs",       "ReachedMaxRestarts",          "FailJobSetFailurePolicyAction",
     "DeadlineExceeded", "TrainingRuntimeNotSupported", kOtherMeasure};

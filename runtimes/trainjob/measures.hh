@@ -1,5 +1,5 @@
-// The values of metrics' labels for a TrainJob's status: words from fixed lists, whatever the
-// status holds. Pure.
+// These are the values of metrics' labels for a TrainJob's status: words from fixed lists, whatever
+// the status holds. Pure.
 #pragma once
 
 #include <span>

@@ -33,7 +33,7 @@ std::int32_t to_count(std::int64_t value) {
 struct TrackedJob {
   std::string_view name;
   enum class Role { kTrains, kInitializes, kOther } role = Role::kOther;
-  // Jobs that train, or that others of these wait for, need this of it.
+  // Jobs that train, or other jobs that these wait for, need this state of the job.
   enum class Awaited { kNothing, kReady, kComplete } awaited = Awaited::kNothing;
   std::int64_t first = 0;
   std::int64_t width = 1;   // pods a Job
@@ -66,7 +66,8 @@ struct TrackedJobs {
                                                               : TrackedJob::Awaited::kReady);
   }
 
-  // `jobs` are those that this was made of. A job depends only on jobs before it in the list.
+  // `jobs` are those that this object was made from. A job depends only on jobs before it in the
+  // list.
   void await_steps(const std::vector<ReplicatedJob>& jobs) {
     for (std::size_t i = jobs.size(); i-- > 0;) {
       const bool is_waiting = all[i].role == TrackedJob::Role::kTrains ||
@@ -76,7 +77,7 @@ struct TrackedJobs {
     }
   }
 
-  // Numbers the places. Where no job is marked as training, all but the initializers train.
+  // Numbers the places. If no job is marked as training, all but the initializers train.
   void settle() {
     constexpr std::size_t kFew = 16;
     if (all.size() > kFew) by_name.emplace(all, [](const TrackedJob& job) { return job.name; });
@@ -96,9 +97,9 @@ std::int64_t places_of(const ReplicatedJob& job) {
   return pods_of(job) * std::max(job.replica_count(), 0);
 }
 
-// A job named `node` beside the one with the trainer label is what MPI runtimes look like: the
-// labelled one launches. It trains as well where runLauncherAsNode is set, which the JobSet does
-// not show but the number of nodes does.
+// If a job named `node` is beside the job with the trainer label, the runtime is one for MPI: the
+// labelled job launches. The launcher trains, too, if runLauncherAsNode is set. The JobSet does not
+// show that, but the number of nodes does.
 TrackedJobs tracked_jobs_of(const JobSet& jobset, std::int32_t known_total) {
   std::int64_t labelled = 0;
   std::int64_t named = -1;
@@ -144,7 +145,7 @@ enum class PodProgress { kGone, kFailed, kUnscheduled, kScheduled, kRunning, kRe
 
 PodProgress progress_of(const PodView& pod) {
   if (pod.phase == "Failed") return PodProgress::kFailed;
-  // A pod that is evicted may well end with 0: that is no node of the next admission.
+  // An evicted pod may end with exit code 0. It is no node of the next admission.
   if (pod.is_deleting) return PodProgress::kGone;
   if (pod.phase == "Succeeded") return PodProgress::kReady;
   if (pod.phase == "Running") return pod.is_ready ? PodProgress::kReady : PodProgress::kRunning;

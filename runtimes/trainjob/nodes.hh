@@ -17,9 +17,9 @@ namespace trainer {
 // only launches does not count.
 std::int32_t count_nodes(const std::vector<PodSet>& pod_sets, const Runtime& runtime);
 
-// The nodes of a job, counted. A place is one node, whichever pod is it now: a replicated job that
-// trains, with the index of a Job and of a pod. Only pods of the JobSet's current attempt count,
-// and of several pods in one place the one that got furthest.
+// The counts are those of a job's nodes. A place is one node, whichever pod fills it now: an index
+// of a pod in an indexed Job of a replicated job that trains. Only pods of the JobSet's current
+// attempt count. If several pods have one place, the one that got furthest counts.
 struct NodeCounts {
   std::int32_t total = 0;
   std::int32_t created = 0;
@@ -37,15 +37,15 @@ struct PodFacts {
   bool has_initializers = false;
   bool are_initializers_done = true;    // all of them have succeeded
   bool is_initializer_running = false;  // at least one pod of them runs
-  // The replicated job with a pod that runs and for which nodes wait (dependsOn, also in several
-  // steps), or empty. A view into the JobSet.
+  // This is the replicated job with a running pod for which nodes wait (dependsOn, also in several
+  // steps), or empty. It is a view into the JobSet.
   std::string_view earlier_step;
   std::vector<const PodView*> waiting;  // with a waiting_reason, not being deleted
   bool has_started = false;             // some pod runs or has run
 };
 
-// `known_total`: status.nodes.total of an earlier reconcile, 0 when there is none; from it follows
-// whether a launcher counts.
+// `known_total` is status.nodes.total of an earlier reconcile, or 0: it shows whether a launcher
+// counts.
 PodFacts survey_pods(const JobSet& jobset, const std::vector<const PodView*>& pods,
                      std::int32_t known_total);
 

@@ -36,12 +36,12 @@ struct TrainJobObserved {
   std::string runtime_error;
   const JobSet* jobset = nullptr;             // the JobSet of the job's name, whoever owns it
   const kube::Json* jobset_object = nullptr;  // its stored form
-  // owned_template_fields() of the stored JobSet with its managedFields, taken when it entered the
-  // cache. Without it every label of a suspended JobSet's templates that the plan would not write
-  // counts as one to remove.
+  // This is owned_template_fields() of the stored JobSet with its managedFields, computed when the
+  // JobSet entered the cache. Without it, every label of a suspended JobSet's templates that the
+  // plan would not write counts as one to remove.
   std::optional<std::uint64_t> jobset_owned_fields;
-  // The last state of a JobSet of this job that is gone from the cache, where it is still
-  // known: a JobSet that finished and was removed by its TTL between two reconciles must not run
+  // This is the last state of a JobSet of this job that is gone from the cache, if it is still
+  // known. A JobSet that finished and was removed by its TTL between two reconciles must not run
   // again.
   const JobSet* deleted_jobset = nullptr;
   std::vector<const PodView*> pods;
@@ -54,8 +54,8 @@ struct TrainJobObserved {
   // "REASON: MESSAGE" of the latest warning about the object that the last plan asked for
   // (kube::Plan::needs_events); "" where there is none.
   std::string waiting_event;
-  // Nodes of the JobSet as this process built it; 0: it did not. It bridges the time between the
-  // JobSet and the status that has it.
+  // This is the number of nodes of the JobSet that this process built, or 0 if it built none. It is
+  // used between the creation of the JobSet and the status that has the number.
   std::int32_t total_nodes = 0;
   std::vector<const JobView*> jobs;  // the Jobs of the JobSet
   // This process saw first at this time that all nodes have a machine. Time() says that the event
@@ -68,8 +68,8 @@ struct TrainJobObserved {
   bool marks_finished = false;    // finished jobs get the mark of finished_marker.hh
   kube::Time now;
 
-  // The Job controller has begun with a Job: from then on it says itself what keeps it from making
-  // pods.
+  // Returns whether the Job controller has begun with a Job. From then on it reports itself what
+  // keeps it from making pods.
   bool have_jobs_started() const {
     return std::any_of(jobs.begin(), jobs.end(),
                        [](const JobView* each) { return each->has_start_time; });

@@ -81,7 +81,7 @@ PhaseVerdict running(const PodFacts& pods) {
                  fmt::format("{} of {} nodes are ready", nodes.ready, nodes.total));
 }
 
-// A node of a running job has failed and nothing has replaced it yet: the job's policies decide
+// A node of a running job has failed and nothing has replaced it yet. The job's policies decide
 // what follows.
 PhaseVerdict node_failed(const PodFacts& pods, const TrainJobStatus& status) {
   std::string message = fmt::format("{} of {} nodes failed", pods.nodes.failed, pods.nodes.total);
@@ -89,7 +89,8 @@ PhaseVerdict node_failed(const PodFacts& pods, const TrainJobStatus& status) {
   return verdict("Running", "NodeFailed", std::move(message));
 }
 
-// `is_restart`: of the JobSet. Else its Job replaces a pod, and nothing of the JobSet is restarted.
+// `is_restart` says that the JobSet restarts. If it is false, a Job replaces a pod, and nothing of
+// the JobSet is restarted.
 PhaseVerdict restarting(const JobSet& jobset, bool is_restart, const PodFacts& pods) {
   const std::string progress =
       fmt::format("{} of {} nodes are running", pods.nodes.running, pods.nodes.total);
@@ -146,7 +147,7 @@ PhaseVerdict coming_up(const TrainJobObserved& observed, const PodFacts& pods) {
   return result;
 }
 
-// Phases of a job that is neither finished nor suspended and whose JobSet exists.
+// Returns the phase of a job that is neither finished nor suspended and whose JobSet exists.
 PhaseVerdict live(const TrainJobObserved& observed, const TrainJobStatus& before,
                   const TrainJobStatus& after, const PodFacts& pods) {
   const JobSet& jobset = *observed.jobset;
@@ -159,8 +160,8 @@ PhaseVerdict live(const TrainJobObserved& observed, const TrainJobStatus& before
   return restarting(jobset, false, pods);
 }
 
-// The words of an event explain a job whose pods do not. Pods that are refused outweigh what those
-// that exist wait for.
+// An event explains a job if its pods do not. Refused pods count more than the reasons for which
+// existing pods wait.
 void explain(PhaseVerdict& result, const JobView* job_without_pods, std::string_view event) {
   const bool is_refused = job_without_pods && is_refusal_event(event);
   const bool has_own_words = !result.is_unexplained;
@@ -172,7 +173,7 @@ void explain(PhaseVerdict& result, const JobView* job_without_pods, std::string_
   result.is_unexplained = true;
 }
 
-// A child that the JobSet controller cannot create, by its own words.
+// Returns the condition of the JobSet controller about a child that it cannot create.
 const kube::Condition* find_refusal(const JobSet& jobset) {
   const auto* failure = kube::find_condition(jobset.status.conditions, kReplicaFailure);
   return failure && failure->is_true() ? failure : nullptr;

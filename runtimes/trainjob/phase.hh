@@ -24,11 +24,11 @@ struct PhaseVerdict {
 // stuck".
 bool is_problem_reason(std::string_view reason);
 
-// RestartingJobSet, where it is true.
+// Returns the condition RestartingJobSet if it is true, else nullptr.
 const kube::Condition* restarting_condition(const JobSet& jobset);
 
-// `after`: the status with its conditions settled. `before`: the stored one. `pods`: nullptr
-// without a JobSet. `job_without_pods`: one whose pods are missing, or nullptr.
+// `after` is the status with its conditions settled, and `before` the stored one. `pods` is nullptr
+// without a JobSet. `job_without_pods` is a Job whose pods are missing, or nullptr.
 PhaseVerdict compute_phase(const TrainJobObserved& observed, const TrainJobStatus& before,
                            const TrainJobStatus& after, const PodFacts* pods,
                            const JobView* job_without_pods, const std::optional<Blocked>& blocked);

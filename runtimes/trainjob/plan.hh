@@ -27,13 +27,13 @@ struct TrainJobPlan : kube::Plan {
   std::vector<std::size_t> ssh_key_actions;
 };
 
-// Never throws on what a cluster may hold: a child of unexpected shape counts as absent or becomes
-// a reason in the status. A plan with a needs_snapshot, needs_live_runtime or needs_dependents
-// holds nothing else: read, and plan again.
+// The plan never throws on objects of a cluster: a child of unexpected shape counts as absent or
+// becomes a reason in the status. A plan with needs_snapshot, needs_live_runtime or
+// needs_dependents holds nothing else: the caller reads these, and plans again.
 TrainJobPlan plan_trainjob(const TrainJobObserved& observed, const PipelineOptions& options);
 
-// The status of a job that was restored after it had finished, and has none yet: by the mark that
-// it brought (finished_marker.hh). nullopt for every other job.
+// Returns the status of a job that was restored after it had finished, and has none yet: it follows
+// from the mark in its metadata (finished_marker.hh). The result is nullopt for every other job.
 std::optional<TrainJobStatus> status_before_restore(const TrainJob& job,
                                                     const kube::Json& job_object);
 

@@ -107,7 +107,7 @@ bool is_cluster_scoped(const RuntimeRef& ref) {
 std::shared_ptr<const RuntimeSnapshot> snapshot_of(const Json& runtime) {
   kube::Result<Json> canonical = canonical_runtime(runtime);
   std::string text = kube::print_yaml(*canonical);
-  // Refused now, not when another process reads it.
+  // The text is refused now, since otherwise another process would refuse it when it reads it.
   if (text.size() > kLimits.max_bytes || count_nodes(*canonical) > kLimits.max_nodes ||
       kube::count_flow_marks(text) > kLimits.max_nodes) {
     canonical = kube::fail(kube::ErrorCode::kInvalid,

@@ -31,20 +31,21 @@ struct RuntimeSnapshot {
 // The snapshot of a runtime as it is now. Its text is canonical: equal runtimes have equal texts,
 // also with different uids, versions and times.
 std::shared_ptr<const RuntimeSnapshot> snapshot_of(const kube::Json& runtime);
-// A text of a ConfigMap, which any client may have written. At most 512 KiB and 40,000 nodes of it
-// are read, and of snapshot_of() no more are written. `own_hash`: of the job's status, "" where
-// there is none; a text with this hash is the controller's, and up to 1 MiB of it is read.
+// Reads a text of a ConfigMap, which any client may have written. At most 512 KiB and 40,000 nodes
+// of it are read, and snapshot_of() writes no more. `own_hash` is the one in the job's status, or
+// "". A text with this hash is the controller's, and up to 1 MiB of it is read.
 std::shared_ptr<const RuntimeSnapshot> snapshot_from(std::string text,
                                                      std::string_view own_hash = {});
-// For a ConfigMap that is not the job's snapshot, or no longer: only the hash of its text is kept.
-// Any client may write a ConfigMap of that name, and parsing YAML can cost much time.
+// This is a ConfigMap that is not, or no longer, the job's snapshot: only the hash of its text is
+// kept. Any client may write a ConfigMap of that name, and parsing YAML can cost much time.
 std::shared_ptr<const RuntimeSnapshot> unread_snapshot(std::string_view text);
 // Returns whether a job of this status may use a text: it is the one it started with, or none is
 // known.
 bool is_text_of(const TrainJobStatus& status, std::string_view text);
 
-// The runtime that a job in namespace `ns` asks for by `ref`, valid as long as `snapshot`. Errors
-// as RuntimeSnapshot::runtime; also where it is the snapshot of another runtime.
+// Returns the runtime that a job in namespace `ns` asks for by `ref`; it is valid as long as
+// `snapshot`. Errors are those of RuntimeSnapshot::runtime; it is also an error if it is the
+// snapshot of another runtime.
 kube::Result<const Runtime*> runtime_in(const RuntimeSnapshot& snapshot, const RuntimeRef& ref,
                                         std::string_view ns);
 

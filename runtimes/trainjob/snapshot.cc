@@ -92,7 +92,7 @@ SnapshotState write_from_runtime(const TrainJobObserved& observed) {
   state.kind = SnapshotState::Kind::kUsable;
   state.content = observed.live_runtime;
   const std::string& recorded = job.status.runtimeSnapshotHash;
-  // A job that never had a JobSet has nothing to be true to.
+  // A job that never had a JobSet is not bound to a runtime's text.
   const bool has_begun = observed.jobset || !job.status.jobsStatus.empty();
   if (has_begun && !recorded.empty() && recorded != state.content->hash) {
     state = refuse(

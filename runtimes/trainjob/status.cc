@@ -11,15 +11,15 @@ namespace trainer {
 using kube::Json;
 
 std::optional<Json> status_patch(const TrainJobStatus& before, const TrainJobStatus& after) {
-  // Both sides are written the same way, so a member that only reads differently is no difference.
+  // Both sides are written in the same way, so members that are only spelled differently are equal.
   Json difference = kube::merge_diff(write(before), write(after));
   if (difference.is_null() || difference.empty()) return std::nullopt;
   return Json::object({{"status", std::move(difference)}});
 }
 
 bool is_minor_change(const TrainJobStatus& before, const TrainJobStatus& after) {
-  // The pods of a new job soon say more than that it is being created. So will that there is no
-  // room for them yet, as for most of a burst.
+  // The status of a new job soon says more than that the job is being created: its pods explain it.
+  // They also soon say that there is no room for them yet, which is so for most jobs of a burst.
   const bool is_explained_soon =
       !is_problem_reason(after.reason) || after.reason == "Unschedulable";
   const bool is_just_created = before.phase.empty() && is_explained_soon &&

@@ -1,4 +1,5 @@
-// Objects that cannot be read: stored while their CRD allowed more, or by an older version. Pure.
+// Some objects cannot be read: they were stored while their CRD allowed more, or by an older
+// version. Pure.
 #pragma once
 
 #include <string_view>
@@ -15,9 +16,9 @@ inline constexpr std::string_view kUnreadable = "Unreadable";  // status.reason
 // children stay as they are.
 kube::PlannedEvent unreadable_event(const kube::FieldErrors& errors);
 
-// Says on the TrainJob why nothing happens for it, once: with status.reason "Unreadable" and an
+// Reports once on the TrainJob why nothing happens for it: with status.reason "Unreadable" and an
 // event. Its children stay as they are. `object` is any JSON object with metadata. A job that has
-// ended stays as it ended, and one that is being deleted is let go.
+// ended keeps its status, and one that is being deleted gets none.
 kube::Plan plan_unreadable(const kube::Json& object, const kube::FieldErrors& errors);
 
 }  // namespace trainer

@@ -9,8 +9,8 @@
 
 namespace trainer {
 
-// The cause that holds back the most pods; of equal counts the one that comes first by name.
-// nullopt where no pod says why.
+// Returns the cause that holds back the most pods. If counts are equal, it is the one that comes
+// first by name. The result is nullopt if no pod says why.
 std::optional<WaitingCause> dominant_cause(const std::vector<const PodView*>& waiting);
 
 }  // namespace trainer

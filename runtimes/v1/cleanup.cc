@@ -10,8 +10,8 @@ namespace {
 
 using kube::Json;
 
-// A pod in a restart back-off would never end, and to delete it would lose its logs. So it gets a
-// deadline, by which the kubelet ends it.
+// A pod in a restart back-off would never end, and its logs would be lost if it were deleted. So it
+// gets a deadline, by which the kubelet ends it.
 void end_retries(ReconcileContext& context, const PodView& pod) {
   if (pod.is_deleting || (pod.active_deadline && *pod.active_deadline <= 1)) return;
   context.patch(kube::kPods, pod.name,
@@ -19,8 +19,9 @@ void end_retries(ReconcileContext& context, const PodView& pod) {
                 kBeforePods);
 }
 
-// The reconcile in which a job ends removes what the job was scaled down by, unless a request fails
-// then. An autoscaler goes on after the end, and what it takes away may end by itself.
+// The reconcile in which a job ends also removes the pods by which it was scaled down, unless a
+// request fails then. An autoscaler goes on after the end, and the pods that it takes away may end
+// by themselves.
 void remove_running_surplus(ReconcileContext& context) {
   const auto& elastic = context.job.spec.elasticPolicy;
   if (context.is_too_large || (elastic && elastic->metrics)) return;

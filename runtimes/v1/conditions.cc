@@ -13,7 +13,7 @@ JobCondition* find(std::vector<JobCondition>& conditions, std::string_view type)
   return found == conditions.end() ? nullptr : &*found;
 }
 
-// Running and Restarting replace each other.
+// Returns whether one condition replaces the other: Running and Restarting do.
 bool replaces(std::string_view type, std::string_view other) {
   return type == other || (type == kRunning && other == kRestarting) ||
          (type == kRestarting && other == kRunning);
@@ -33,7 +33,7 @@ bool set_condition(JobStatus& status, JobCondition condition) {
   });
   if (condition.type == kFailed || condition.type == kSucceeded)
     if (JobCondition* running = find(status.conditions, kRunning)) running->status = "False";
-  // Created is the first one, also where it is set late.
+  // Created is the first condition, also if it is set late.
   const auto place =
       condition.type == kCreated ? status.conditions.begin() : status.conditions.end();
   status.conditions.insert(place, std::move(condition));

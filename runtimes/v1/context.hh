@@ -63,17 +63,17 @@ struct ReconcileContext {
   bool is_finished() const { return is_true(kSucceeded) || is_true(kFailed); }
   std::string reason_of(std::string_view reason) const;  // "PyTorchJobRunning"
 
-  // Plans the event of a condition that this reconcile sets, to be recorded after the status.
-  // Nothing where the stored status has that condition already.
+  // Plans the event of a condition that this reconcile sets, to be recorded after the status. Plans
+  // nothing if the stored status has that condition already.
   void report(std::string_view type, std::string reason, std::string message);
-  // Plans an event that is recorded after the actions, where these succeed, whatever happens to the
+  // Plans an event that is recorded after the actions, if these succeed, whatever happens to the
   // status.
   void note(std::string_view type, std::string_view reason, std::string message);
   // Does what note() does, but only once as long as the cause of the event remains: later plans of
   // the same event do nothing (JobPlan::relayed).
   void relay(std::string_view type, std::string_view reason, const std::string& message);
 
-  // Another owner's object has the name of one that the job needs. Answers false: the job waits.
+  // Another owner's object has a name that the job needs. Returns false: the job waits.
   bool block(std::string message);
 
   // A new object of this job: name, namespace and owner are added to `body`.
@@ -85,7 +85,7 @@ struct ReconcileContext {
   void remove_service(const ServiceView& service);
   void patch(const kube::Resource& resource, const std::string& object_name, kube::Json body,
              int stage);
-  // A dependent object as stored; nullptr where there is none. Where it is not known,
+  // Returns a dependent object in its stored form; nullptr if there is none. If it is not known,
   // plan.needs_dependents has it afterwards.
   const kube::Json* find_dependent(const kube::Resource& resource, const std::string& object_name);
   bool is_owner_of(const kube::Json& object) const;

@@ -54,7 +54,7 @@ std::vector<std::size_t> Environment::places(const Json::Array& own,
       const std::size_t other = index_of(name);
       if (other == at) continue;
       if (other < at) {
-        // One without references of its own can be anywhere.
+        // A variable without references of its own can be anywhere.
         if (!variables_[other].has_references) places[other] = std::min(places[other], places[at]);
         places[at] = std::max(places[at], places[other]);
         continue;
@@ -102,7 +102,7 @@ std::vector<std::string_view> replaced_variables(const Json& own, const Json& bu
   for (const Json& variable : own.get_array("env")) {
     const std::string_view name = variable.get_string("name");
     const auto found = in_pod.find(name);
-    // The user's own repetitions stay.
+    // The user's own repetitions stay unchanged.
     if (found == in_pod.end() || found->second.first != 1 || *found->second.second == variable)
       continue;
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);

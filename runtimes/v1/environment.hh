@@ -17,10 +17,10 @@ class Environment {
   void set(std::string_view name, std::string value);
   void set_from(std::string_view name, kube::Json source);  // `valueFrom`
 
-  // Adds the variables to a container, each name once: where the user has set one of them, the
-  // controller's value is in its place, since in a container the last entry of a name counts,
-  // and upstream appends. A variable that refers to others, as $(NAME), is behind them:
-  // Kubernetes resolves only references to variables before it.
+  // Adds the variables to a container, each name once. If the user has set one of them, the
+  // controller's value takes its place: in a container the last entry of a name counts, and
+  // upstream appends. A variable that refers to others by $(NAME) is placed behind them: Kubernetes
+  // resolves only references to variables before it.
   void add_to(kube::Json& container) const;
 
  private:
@@ -43,7 +43,8 @@ class Environment {
 // Names of variables of a user's container that have another value in the same container of a pod,
 // because the controller sets them.
 std::vector<std::string_view> replaced_variables(const kube::Json& own, const kube::Json& built);
-// The warnings about them, for all containers of a pod. `path`: of the pod's spec.
+// Returns the warnings about these variables, for all containers of a pod. `path` is the path of
+// the pod's spec.
 std::vector<std::string> replaced_variable_texts(const kube::Json& pod_template,
                                                  const kube::Json& pod, std::string_view path);
 

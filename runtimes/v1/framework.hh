@@ -23,7 +23,7 @@ struct ReconcileContext;
 // The maximum number of pods of a job, in all its roles. Each pod of a TFJob or XGBoostJob has the
 // names of all others in its environment, so with many more the pod object would be too large.
 inline constexpr std::int64_t kMaxPods = 10'000;
-// The bound is for one pod. Several kinds add variables to each container, and those of an
+// This bound is for one pod. Several kinds add variables to each container, and those of an
 // XGBoostJob contain the names of all pods. So the number of containers times the number of pods
 // has a bound, too.
 inline constexpr std::int64_t kMaxContainers = 1'000;
@@ -54,7 +54,8 @@ struct PodSlot {
   std::int32_t index = 0;
 };
 
-// Something of a job that grows with its counts or texts, measured before anything of it is built.
+// A generated text is a part of a job that grows with its counts or texts. It is measured before
+// any of it is built.
 struct GeneratedText {
   std::string_view name = {};  // the name of a variable; for anything else its kind: "ConfigMap"
   std::string path = {};       // the path of the field that decides about its size
@@ -111,21 +112,22 @@ struct Framework {
   // Rules of admission beyond the common ones; may be nullptr. The job has no defaults yet.
   void (*check)(const Job& job, kube::FieldErrors& errors,
                 std::vector<std::string>& warnings) = nullptr;
-  // The same for new jobs only: those that are stored may break these rules, and go on. May be
-  // nullptr.
+  // These rules are only for new jobs: stored ones may break them, and go on. May be nullptr.
   void (*check_new)(const Job& job, kube::FieldErrors& errors) = nullptr;
   // Warnings beyond the common ones; may be nullptr. The job has its defaults.
   void (*warn)(const Job& job, std::vector<std::string>& warnings) = nullptr;
   // Environment, init containers and volumes of a pod. The job has its defaults.
   void (*set_cluster_spec)(const Job& job, const PodSlot& slot, const Settings& settings,
                            kube::Json& pod_template) = nullptr;
-  // Measures what is large where counts or texts of the spec are: at least as large as what
-  // set_cluster_spec() and sync_dependents() make. May be nullptr. The job has its defaults.
+  // Measures the parts whose size follows from counts or texts of the spec. The results are at
+  // least as large as what set_cluster_spec() and sync_dependents() make. May be nullptr. The job
+  // has its defaults.
   std::vector<GeneratedText> (*measure)(const Job& job, const Settings& settings) = nullptr;
   // Conditions follow from the counters: which roles decide about success and failure.
   void (*update_status)(ReconcileContext& context) = nullptr;
-  // Objects beside pods and services; may be nullptr. Called for jobs that run or are suspended.
-  // False: an object of this name has another owner, and this reconcile creates no pods.
+  // Writes the objects beside pods and services; may be nullptr. It is called for jobs that run or
+  // are suspended. It returns false if an object of this name has another owner; this reconcile
+  // then creates no pods.
   bool (*sync_dependents)(ReconcileContext& context) = nullptr;
   // The collections of the objects that sync_dependents() needs to know, as far as the controller
   // reads or watches them.
@@ -137,21 +139,22 @@ struct Framework {
   }
 };
 
-// Those of this program, in the order PyTorchJob, TFJob, XGBoostJob, PaddleJob, JAXJob, MPIJob.
+// Returns those of this program, in the order PyTorchJob, TFJob, XGBoostJob, PaddleJob, JAXJob,
+// MPIJob.
 std::span<const Framework* const> frameworks();
 // One of them by its kind, in any case ("pytorchjob"); nullptr for others.
 const Framework* find_framework(std::string_view kind);
 
-// Answers the CRD of a kind. V1 jobs are installed apart from the other kinds. `framework`
-// outlives it.
+// Returns the CRD of a kind. V1 jobs are installed apart from the other kinds. `framework` outlives
+// it.
 ApiKind api_kind(const Framework& framework);
 
 // --enable-scheme: the kinds named, in any case; all where none is named. Errors quote the name.
 tl::expected<std::vector<const Framework*>, std::string> enabled_frameworks(
     const std::vector<std::string>& kinds);
 
-// Empty, or why the template of init containers is refused: only the three fields of Settings may
-// be in it, and with them it must be a YAML list of containers.
+// Returns why the template of init containers is refused, or "": only the three fields of Settings
+// may be in it, and with them it must be a YAML list of containers.
 namespace pytorch {
 std::string check_init_template(const std::string& text);
 }

@@ -61,7 +61,7 @@ Json spec_of(const ReconcileContext& context) {
   return spec;
 }
 
-// The members that this controller writes; of an existing group, the queue stays as it is.
+// These are the members that this controller writes. An existing group keeps its queue.
 void update_group(ReconcileContext& context, const kube::Resource& groups, const Json& stored,
                   Json spec) {
   Json before = Json::object();

@@ -1,6 +1,6 @@
-// backoffLimit and activeDeadlineSeconds (pkg/core/job.go). Departures (docs/decisions/0056): a
-// recreated pod counts as a restart; what deleted pods had stays counted; the deadline ends a job
-// on time.
+// This file has backoffLimit and activeDeadlineSeconds (pkg/core/job.go). Departures
+// (docs/decisions/0056): a recreated pod counts as a restart; the restarts of deleted pods still
+// count; the deadline ends a job on time.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,8 +20,8 @@ bool counts_restarts(const RoleState& role) {
   return policy == "OnFailure" || policy == "Always" || policy == "ExitCode";
 }
 
-// A container that was restarted `limit` times ends the job when the last of these runs has begun,
-// as upstream does it; a failed pod ends it when its recreation would be one too many. Where no
+// A container that was restarted `limit` times ends the job when the last of these runs has begun;
+// upstream does the same. A failed pod ends the job if its recreation would be one too many. If no
 // retry is allowed, any failed pod ends it, whatever the policy of its role.
 bool exceeds_backoff_limit(const ReconcileContext& context) {
   const auto limit = context.job.spec.runPolicy.backoffLimit;

@@ -11,11 +11,11 @@ namespace trainer::v1 {
 
 // Complete, Failed, Suspended, Restarting, Running; else Pending.
 std::string_view phase_of(const JobStatus& status);
-// It has run before, whatever it does now.
+// Returns whether the job has run before, whatever it does now.
 bool has_run(const JobStatus& status);
 // Returns why a job in this phase neither runs nor has ended; "" for a job in another phase.
 std::string_view waiting_reason(const JobStatus& status, std::string_view phase);
-// "" of a job that has not failed.
+// Returns the reason; "" if the job has not failed.
 std::string_view failure_reason(const JobStatus& status);
 // All values of failure_reason() but "".
 std::span<const std::string_view> failure_reasons();

@@ -24,12 +24,13 @@ struct ServiceView {
   bool is_deleting = false;
 };
 
-// HorizontalPodAutoscaler, PodGroup, and what an MPIJob has, by trainer::dependent_name()
-// (runtimes/trainjob/plan.hh): "ConfigMap/p-config", "PodGroup.scheduling.volcano.sh/p".
+// These are HorizontalPodAutoscaler, PodGroup, and the objects of an MPIJob, by
+// trainer::dependent_name() (runtimes/trainjob/plan.hh): "ConfigMap/p-config",
+// "PodGroup.scheduling.volcano.sh/p".
 using Dependents = std::map<std::string, std::shared_ptr<const kube::Json>, std::less<>>;
 
-// The members of a status that upstream's CRDs do not have. Where those are installed, the API
-// server drops them from what is written.
+// Upstream's CRDs do not have these members of a status. If those CRDs are installed, the API
+// server drops the members from what is written.
 struct StatusExtensions {
   std::int32_t restarts = 0;
   std::vector<std::string> restartedPods;
@@ -44,12 +45,13 @@ struct Observed {
   const Framework& framework;
   const Job& job;                    // the stored job (but see with_extensions()), without defaults
   std::vector<const PodView*> pods;  // with this job's uid as controller owner
-  std::vector<ServiceView> services;  // the same
-  // The objects are those that are stored, of any owner. null: known to be absent; no entry: not
-  // known.
+  std::vector<ServiceView> services;  // the services with this uid as controller owner
+  // These are the stored objects, whoever owns them. An object that is null is known to be absent;
+  // one without an entry is not known.
   Dependents dependents;
-  // JobPlan::relayed of the last plan of this process. nullopt: this process sees the job for the
-  // first time. If that job has a status, an earlier process has made the events of its troubles.
+  // This is JobPlan::relayed of the last plan of this process. nullopt says that this process sees
+  // the job for the first time. If that job has a status, an earlier process has made the events of
+  // its troubles.
   std::optional<std::unordered_set<std::uint64_t>> relayed;
   const Settings& settings;
   kube::Time now;
@@ -57,13 +59,13 @@ struct Observed {
 };
 
 struct JobPlan : kube::Plan {
-  // These must be known before the plan can be complete. The plan holds nothing else then: read
-  // them (from a cache or live), and plan again.
+  // These must be known before the plan can be complete. The plan holds nothing else then: the
+  // caller reads them (from a cache or live), and plans again.
   std::vector<std::pair<kube::Resource, kube::ObjectKey>> needs_dependents;
-  // Another owner's object is in the way: the next plan needs dependents as they are then.
+  // Another owner's object is in the way. The next plan needs the dependents that exist then.
   bool is_blocked = false;
-  // Hashes of the events that ReconcileContext::relay() has planned, most of them about troubles of
-  // pods (PodView::Trouble): an event is not made again while its hash is here.
+  // These are hashes of the events that ReconcileContext::relay() has planned, most of them about
+  // troubles of pods (PodView::Trouble). An event is not made again while its hash is here.
   std::unordered_set<std::uint64_t> relayed;
   StatusExtensions extensions;  // the extensions of the planned status
   // These numbers are added to training_operator_jobs_*_total once the plan has run.
@@ -77,30 +79,31 @@ struct JobPlan : kube::Plan {
   Counts counts;
 };
 
-// The rules of the Training Operator 1.9 (pkg/controller.v1), with 1.9.4's cleanPodPolicy, and with
-// the departures of docs/decisions/0056 and 0057. Nothing is planned for a job that is being
-// deleted or has another manager. An unchanged job gets an empty plan. Cost: linear in pods and
-// services.
+// Plans by the rules of the Training Operator 1.9 (pkg/controller.v1), with 1.9.4's cleanPodPolicy,
+// and with the departures of docs/decisions/0056 and 0057. Nothing is planned for a job that is
+// being deleted or has another manager. An unchanged job gets an empty plan. Cost: linear in pods
+// and services.
 JobPlan plan(const Observed& observed);
 
-// The status of a finished job that was restored from a backup without it: from its finished marker
-// (trainjob/finished_marker.hh). nullopt for every other job.
+// Returns the status of a finished job that was restored from a backup without it: it follows from
+// the job's finished marker (trainjob/finished_marker.hh). The result is nullopt for every other
+// job.
 std::optional<JobStatus> status_before_restore(const Framework& framework, const Job& job);
 
-// The job with the extensions of the last plan of this process, where its stored status has none of
-// them: so backoffLimit counts all pods that this process has recreated, also with upstream's CRDs,
-// and no status is written again. nullopt for every other job.
+// Returns the job with the extensions of the last plan of this process, if its stored status has
+// none of them. So backoffLimit counts all pods that this process has recreated, also with
+// upstream's CRDs, and no status is written again. The result is nullopt for every other job.
 std::optional<Job> with_extensions(const Job& job, const StatusExtensions& last);
 
-// The part of a dependent object that is kept after a read: all of it where the job owns it, else
-// only its owner, since it may be large.
+// Returns the part of a dependent object that is kept after a read: all of it if the job owns it,
+// else only its owner, since it may be large.
 kube::Json trim_dependent(const Job& job, kube::Json object);
 
 // The PodGroups of the gang scheduler; nullptr without one.
 const kube::Resource* pod_groups_of(const Settings& settings);
 
-// All pods, Services and dependent objects that a job has when it starts, in order; for render.
-// None of a job that is refused for its size (validate.hh, too_large()).
+// Returns all pods, Services and dependent objects that a job has when it starts, in order, for
+// `render`. There are none if the job is refused for its size (validate.hh, too_large()).
 std::vector<kube::Json> all_children(const Framework& framework, const Job& job,
                                      const Settings& settings);
 

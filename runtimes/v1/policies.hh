@@ -14,10 +14,11 @@
 
 namespace trainer::v1 {
 
-// defaults.cc: what the controller assumes where the spec says nothing; it is never written back.
+// defaults.cc: the controller assumes these values if the spec says nothing; they are never written
+// back.
 Job with_defaults(const Framework& framework, const Job& job);
-// Roles that do not count, since their names differ from those of others in case only: both would
-// have pods of the same names.
+// Returns the roles that do not count, since their names differ from those of others in case only:
+// both would have pods of the same names.
 std::vector<std::string> repeated_roles(const Framework& framework, const ReplicaSpecs& specs);
 
 // cleanup.cc
@@ -30,7 +31,7 @@ void expire(ReconcileContext& context);  // ttlSecondsAfterFinished
 void suspend(ReconcileContext& context);
 void resume(ReconcileContext& context);
 
-// limits.cc: true where backoffLimit or activeDeadlineSeconds has ended the job.
+// limits.cc: returns true if backoffLimit or activeDeadlineSeconds has ended the job.
 bool exceeds_limits(ReconcileContext& context);
 // The job has failed because of backoffLimit.
 bool is_out_of_retries(const JobStatus& status);
@@ -39,7 +40,7 @@ bool is_out_of_time(const JobStatus& status);
 
 // gang.cc
 std::string_view gang_scheduler_name(const Settings& settings);  // "" without gangs
-// True where pods may be created.
+// Returns whether pods may be created.
 bool sync_pod_group(ReconcileContext& context);
 void remove_pod_group(ReconcileContext& context);
 void decorate_for_gang(const Settings& settings, std::string_view job_name, std::string_view type,
@@ -60,7 +61,7 @@ kube::Json make_service(const Framework& framework, const Job& job, const Replic
 struct Batch {
   std::size_t objects = std::numeric_limits<std::size_t>::max();
   std::size_t weight = std::numeric_limits<std::size_t>::max();  // the weight by kube::weight_of()
-  // Bytes of what the controller adds to pods: known before a pod is built.
+  // These are the bytes that the controller adds to pods. They are known before a pod is built.
   std::int64_t generated = std::numeric_limits<std::int64_t>::max();
   bool is_full() const { return objects == 0 || weight == 0; }
   void take(const kube::Json& object) {
@@ -68,9 +69,9 @@ struct Batch {
     weight -= std::min(weight, kube::weight_of(object));
   }
 };
-// Creates pods and Services; where more are missing it asks for another reconcile.
+// Creates pods and Services; if more are missing it asks for another reconcile.
 void sync_pods(ReconcileContext& context, Batch batch);
-// Pods and Services of roles and indexes that the job does not have any more.
+// Deletes pods and Services of roles and indexes that the job does not have any more.
 void remove_surplus(ReconcileContext& context);
 void count_pods(ReconcileContext& context);
 
@@ -79,23 +80,23 @@ bool is_retryable(std::int32_t exit_code);
 bool needs_restart(const Framework& framework, const RoleState& role, const PodView& pod);
 void restart_failed_pods(ReconcileContext& context);
 
-// conditions.cc. The order of the conditions matters to users: the column STATE shows the last one.
-// False where nothing changed.
+// conditions.cc: the order of the conditions matters to users, since the column STATE shows the
+// last one. Returns false if nothing changed.
 bool set_condition(JobStatus& status, JobCondition condition);
-// Unchanged conditions keep their times.
+// Copies the times of conditions that are unchanged.
 void keep_times(JobStatus& status, const JobStatus& before);
 bool is_condition_true(const JobStatus& status, std::string_view type);
 
-// status.cc: what Framework::update_status() uses, and the parts of a status that are the same for
-// all kinds.
+// status.cc: Framework::update_status() uses these functions, and they make the parts of a status
+// that are the same for all kinds.
 void set_running(ReconcileContext& context, std::string message);
 void set_restarting(ReconcileContext& context, std::string message);
 void succeed(ReconcileContext& context, std::string message);
-// `reason`: of the condition, without the kind.
+// `reason` is that of the condition, without the kind.
 void fail(ReconcileContext& context, std::string message, std::string_view reason = kFailed);
 void record_first_failure(ReconcileContext& context);
 void relay_troubles(ReconcileContext& context);
-// The condition ReplicaFailure of a job that has a child refused.
+// Sets the condition ReplicaFailure of a job that has a child refused.
 void report_refusal(ReconcileContext& context);
 void finish_status(ReconcileContext& context);
 

@@ -1,4 +1,4 @@
-// One bare pod for each index of each role, and one headless Service for each pod
+// Each index of each role has one bare pod, and each pod has one headless Service
 // (pkg/controller.v1/common/pod.go and service.go).
 #include <fmt/format.h>
 
@@ -25,7 +25,7 @@ kube::StringMap labels_of(const Framework& framework, const Job& job, const PodS
   return labels;
 }
 
-// MPIJobs have messages of their own.
+// MPIJobs have messages of their own for created objects.
 void note_created(ReconcileContext& context, const RoleState& role, const std::string& name) {
   const std::string_view lone_role = context.framework.lone_role;
   if (role.name == lone_role)
@@ -45,7 +45,7 @@ void warn_about_variables(ReconcileContext& context, const RoleState& role, cons
   context.note("Warning", "SetPodTemplateEnvironment", texts.front() + more);
 }
 
-// False where the batch is full: the next reconcile goes on.
+// Returns false if the batch is full: the next reconcile goes on.
 bool sync_role(ReconcileContext& context, const RoleState& role,
                const std::vector<std::string_view>& services, Batch& batch) {
   std::int32_t left = role.succeeded_gone;
@@ -79,7 +79,8 @@ bool sync_role(ReconcileContext& context, const RoleState& role,
   return true;
 }
 
-// A template names another scheduler. Upstream says it of MPIJobs unless one names the gang's.
+// Returns whether a template names another scheduler. Upstream reports that for MPIJobs unless one
+// template names the gang's scheduler.
 bool has_scheduler_of_its_own(const ReconcileContext& context, std::string_view gang_scheduler) {
   const bool must_be_named = !context.framework.lone_role.empty();
   bool is_named = false;
@@ -92,7 +93,7 @@ bool has_scheduler_of_its_own(const ReconcileContext& context, std::string_view 
   return must_be_named ? !is_named : is_other_named;
 }
 
-// Once for all pods of one reconcile.
+// This is called once for all pods of one reconcile.
 void warn_about_templates(ReconcileContext& context) {
   const bool creates = std::any_of(
       context.plan.actions.begin(), context.plan.actions.end(), [](const kube::Action& action) {
@@ -150,7 +151,7 @@ std::string selector_of(const Framework& framework, std::string_view job, std::s
 Json make_pod(const Framework& framework, const Job& job, const ReplicaSpec& spec,
               const PodSlot& slot, const Settings& settings) {
   // A pod gets labels, annotations and finalizers of the template's metadata (PodControl,
-  // GetPodFromTemplate); MPIJobs leave out the last (newWorker, newLauncher).
+  // GetPodFromTemplate). Pods of MPIJobs get no finalizers (newWorker, newLauncher).
   Json metadata = Json::object();
   for (const char* member : {"labels", "annotations", "finalizers"})
     if (const Json* value = spec.template_.get("metadata").find(member))
@@ -195,7 +196,7 @@ void sync_pods(ReconcileContext& context, Batch batch) {
 }
 
 void remove_surplus(ReconcileContext& context) {
-  // Upstream says nothing of the workers of an MPIJob that is scaled down.
+  // Upstream makes no event about the removed workers of an MPIJob that is scaled down.
   const bool is_silent = !context.framework.lone_role.empty();
   for (const PodView* pod : context.surplus) {
     if (!is_silent)
@@ -212,7 +213,8 @@ void remove_surplus(ReconcileContext& context) {
       context.remove_service(service);
 }
 
-// A running pod that is being deleted counts as failed, a pending one nowhere.
+// A running pod that is being deleted counts as failed. A pending pod that is being deleted does
+// not count.
 void count_pods(ReconcileContext& context) {
   const auto& stored = context.status.replicaStatuses;
   for (RoleState& role : context.roles) {
@@ -228,8 +230,8 @@ void count_pods(ReconcileContext& context) {
       else if (pod->phase == "Running")
         ++role.counters.active;
     }
-    // Pods that succeeded and were then removed do not run again. The status only has a number, so
-    // this is certain only where no other pod of the role is missing.
+    // Pods that succeeded and were then removed do not run again. The status only has their number,
+    // so it is certain only if no other pod of the role is missing.
     const auto before = stored ? stored->find(role.name) : ReplicaStatuses::const_iterator();
     if (!stored || before == stored->end()) continue;
     const std::int64_t gone = std::int64_t{before->second.succeeded} - role.counters.succeeded;

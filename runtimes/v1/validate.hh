@@ -1,5 +1,5 @@
-// The rules of admission of V1 jobs (Training Operator, pkg/webhooks; MPIJob: in its controller,
-// mpi_validation.go). Pure.
+// These are the rules of admission of V1 jobs (Training Operator, pkg/webhooks; for MPIJobs its
+// controller, mpi_validation.go). Pure.
 #pragma once
 
 #include <optional>
@@ -16,14 +16,14 @@ struct Verdict {
   std::vector<std::string> warnings;
 };
 
-// `job` as stored or sent, without defaults.
+// `job` is the stored or sent one, without defaults.
 Verdict validate_create(const Framework& framework, const Job& job, const Settings& settings = {});
-// The rules without those about the length of arguments and variables, and about numbers of
+// Checks the rules without those about the length of arguments and variables, and about numbers of
 // processes: a job that ran before these were checked goes on.
 Verdict validate_stored(const Framework& framework, const Job& job, const Settings& settings);
-// runPolicy.managedBy cannot change; the rest is checked as at creation. Errors that `before` has,
-// too, do not count: it was scaled past the webhook, or is older than the rule, and must be able to
-// be suspended.
+// runPolicy.managedBy cannot change; the rest is checked by the rules of creation. Errors that
+// `before` has, too, do not count: such a job was scaled without the webhook, or is older than the
+// rule, and it must be possible to suspend it.
 Verdict validate_update(const Framework& framework, const Job& before, const Job& job,
                         const Settings& settings = {});
 

@@ -1,4 +1,4 @@
-// Warns at admission about jobs that upstream admits, and that will not do what they say.
+// Admission warns about jobs that upstream admits, and that will not do what they say.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -43,11 +43,11 @@ void warn_about_policy(const Job& job, Warnings& out) {
         *least, total_replicas(job)));
 }
 
-// A pod of a TFJob names all pods of the job, and a pod of each role is built: beyond this, one of
-// a smaller job is built, whose variables have the same names.
+// A pod of a TFJob names all pods of the job, and a pod of each role is built. If there are more
+// names than this, a pod of a smaller job is built, whose variables have the same names.
 constexpr std::int64_t kMaxSampledNames = 100'000;
 
-// One word that should have been several: no machine has a program of this name.
+// The command is one word that should be several: no machine has a program of this name.
 void warn_about_command(const Json& container, const std::string& path, Warnings& out) {
   const Json::Array& command = container.get_array("command");
   if (command.empty() || !command[0].is_string()) return;
@@ -63,7 +63,7 @@ Job smaller(const Framework& framework, Job job) {
   return job;
 }
 
-// Containers, volumes and mounts that the controller adds, and that the template has, too.
+// Finds containers, volumes and mounts that the controller adds and that the template has, too.
 void check_added_names(const Json& pod, const std::string& path, kube::FieldErrors& errors) {
   kube::FieldErrors of_pod;
   kube::check_pod_template(pod, path, of_pod);
@@ -72,7 +72,7 @@ void check_added_names(const Json& pod, const std::string& path, kube::FieldErro
     if (error.type == kube::FieldError::Type::kDuplicate) errors.push_back(std::move(error));
 }
 
-// `sample`: the job, or a smaller one.
+// `sample` is the job, or a smaller one.
 void warn_about_role(const Framework& framework, const Job& sample, const std::string& role,
                      const ReplicaSpec& spec, const Settings& settings, Warnings& out) {
   const std::string path = role_path(framework, role);

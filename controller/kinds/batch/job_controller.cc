@@ -13,8 +13,8 @@ using kube::Requeue;
 using kube::Result;
 using kube::Task;
 
-// The characters of names that the API server generates: no vowels, and no digits that look like
-// letters.
+// Names that the API server generates have these characters: no vowels, and no digits that look
+// like letters.
 std::string name_suffix(kube::Random& random) {
   constexpr std::string_view kLetters = "bcdfghjklmnpqrstvwxz2456789";
   std::string suffix(5, ' ');
@@ -38,7 +38,7 @@ void JobController::on_pod(const Pod& before, const Pod& after) {
                               is_urgent ? Debounce::kShort : Debounce::kCounters);
 }
 
-// The manager enqueues the Jobs; this enqueues Jobs that are gone and have left pods.
+// The manager enqueues the Jobs. This enqueues the keys of Jobs that are gone and have left pods.
 void JobController::enqueue_all() {
   pods_.each([this](const kube::ObjectKey& key, const Pod& pod) {
     if (pod->is_tracked && !pod->job.empty())
@@ -63,7 +63,7 @@ Task<Result<Requeue>> JobController::reconcile(kube::ObjectKey key) {
   if (!stored) co_return co_await release_pods(std::move(key));
   const auto job = decoded_.of(stored);
   JobPlan plan = batch::plan(observe(key, job.get()));
-  // Kept also where the plan fails: the same pods do not count twice.
+  // The backoff is kept also if the plan fails, so that the same pods do not count twice.
   if (!plan.backoff.empty() || backoffs_.count(stored->uid))
     backoffs_[stored->uid] = std::move(plan.backoff);
   kube::ObjectRef object{key, stored->uid, stored->resource_version};

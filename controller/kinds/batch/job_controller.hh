@@ -1,4 +1,4 @@
-// observe -> plan -> run for one Job, in local mode. Every rule is in runtimes/batch.
+// A reconcile of one Job in local mode is observe -> plan -> run. Every rule is in runtimes/batch.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@
 
 namespace trainer::batch {
 
-// Keys are those of Jobs, also of Jobs that are gone and have left pods.
+// Keys are those of Jobs, including Jobs that are gone and have left pods.
 class JobController final : public kube::Controller {
  public:
   using Pod = std::shared_ptr<const PodView>;

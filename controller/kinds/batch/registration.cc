@@ -16,7 +16,8 @@ using std::chrono::milliseconds;
 
 constexpr const char* kOption = "local";
 constexpr int kWorkers = 8;
-// Short waits: in local mode requests cost little, and users expect a job to start and end at once.
+// These waits are short: in local mode requests cost little, and users expect a job to start and
+// end at once.
 constexpr kube::DebounceTimes kDebounce{milliseconds(1), milliseconds(20), milliseconds(50),
                                         milliseconds(500)};
 

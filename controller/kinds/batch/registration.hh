@@ -6,7 +6,8 @@
 
 namespace trainer {
 
-// In local mode only, in addition to production's registry; no manifest has them.
+// Returns the registrations of local mode, in addition to production's registry; no manifest has
+// them.
 Registry local_registry();
 
 }  // namespace trainer

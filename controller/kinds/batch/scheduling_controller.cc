@@ -69,7 +69,7 @@ SchedulerInput SchedulingController::observe() const {
 }
 
 Task<Result<Requeue>> SchedulingController::reconcile(kube::ObjectKey) {
-  // All plans first: the caches change while they run.
+  // All plans are made before the first one runs, since the caches change while they run.
   std::vector<std::pair<kube::ObjectRef, kube::Plan>> plans;
   for (PodPlan& each : schedule(observe())) {
     kube::ObjectRef pod{each.pod->key(), each.pod->uid, each.pod->resource_version};

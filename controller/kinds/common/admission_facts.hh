@@ -25,7 +25,7 @@ struct AdmissionFacts {
   AdmissionLookups lookups() const;
 };
 
-// Reads what needs_of() names; `request` lives in the caller's frame. Errors: the API server's.
+// Reads what needs_of() names; `request` lives in the caller's frame. Errors are the API server's.
 kube::Task<kube::Result<AdmissionFacts>> read_facts(AdmissionReader& reader,
                                                     const AdmissionRequest& request);
 

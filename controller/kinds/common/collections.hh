@@ -1,4 +1,4 @@
-// The collections that several kinds watch. Equal ones share a cache, so each is described once.
+// Several kinds watch these collections. Equal ones share a cache, so each is described once.
 #pragma once
 
 #include <string_view>
@@ -22,11 +22,12 @@ using V1PodCache = kube::ObjectCache<v1::PodView>;
 using BatchPodCache = kube::ObjectCache<batch::PodView>;
 using StoredCache = kube::ObjectCache<kube::StoredObject>;
 
-// All objects of a resource, kept as text.
+// Returns the collection of all objects of a resource, kept as text.
 inline kube::Collection all_of(const kube::Resource& resource) {
   return {resource, ""};
 }
-// Jobs and Pods of JobSets. The API server leaves out all others.
+// Returns the collection of Jobs of JobSets, or of their Pods. The API server leaves out all
+// others.
 inline kube::Collection jobset_jobs() {
   return {kube::kJobs, std::string(jobset::kJobSetNameKey)};
 }
@@ -54,8 +55,8 @@ PodCache::Transform pod_transform();
 V1PodCache::Transform v1_pod_transform();
 BatchPodCache::Transform batch_pod_transform();
 
-// Names of indexes. Jobs, and what V1 jobs own: by the uid of their controller; Pods: by the name
-// of their JobSet.
+// These are names of indexes. Jobs, and objects that V1 jobs own, are indexed by the uid of their
+// controller; Pods by the name of their JobSet.
 inline constexpr std::string_view kByOwner = "owner";
 inline constexpr std::string_view kByJobSet = "jobset";
 // Pods of local mode's Job controller: by the name of their Job.

@@ -121,7 +121,7 @@ Json make_role_binding(const Job& job, const std::string& account) {
                                                  {"name", launcher_name(job)}})}});
 }
 
-// Creates the object, or brings its members up to date. False where it is another owner's.
+// Creates the object, or updates its members. Returns false if it has another owner.
 bool sync_object(ReconcileContext& context, const kube::Resource& resource, const std::string& name,
                  Json desired) {
   const Json* stored = context.find_dependent(resource, name);
@@ -147,7 +147,7 @@ bool sync_object(ReconcileContext& context, const kube::Resource& resource, cons
   Json change = Json::object();
   for (const auto& [member, value] : desired.as_object()) {
     if (member == "roleRef") continue;
-    // Keys of others go as well, or each reconcile would write again.
+    // Keys that other clients added are removed, too. Otherwise each reconcile would write again.
     Json difference = kube::merge_diff(stored->get(member), value);
     if (!difference.is_null()) change.set(member, std::move(difference));
   }
@@ -166,7 +166,7 @@ bool sync_dependents(ReconcileContext& context) {
   if (job.is_suspended() || is_launcher_over(context)) return true;
   std::string account(launcher_spec(job).get_string("serviceAccountName", launcher_name(job)));
   if (account.empty()) account = launcher_name(job);
-  // Nothing is made after an object of another owner.
+  // If one object has another owner, those after it are not made.
   return sync_object(context, kube::kServiceAccounts, account, Json::object()) &&
          sync_object(context, kube::kConfigMaps, config_name(job), make_config(context)) &&
          sync_object(context, kube::kRoles, launcher_name(job), make_role(job)) &&
@@ -216,7 +216,7 @@ void add_launcher_env(const Job& job, Json& container) {
     env.set("NVIDIA_VISIBLE_DEVICES", "");
     env.set("NVIDIA_DRIVER_CAPABILITIES", "");
   }
-  // The user's value counts for these two.
+  // The user's value of these two variables is kept.
   if (!kube::find_env(container, "I_MPI_HYDRA_BOOTSTRAP")) env.set("I_MPI_HYDRA_BOOTSTRAP", "rsh");
   if (!kube::find_env(container, "I_MPI_HYDRA_BOOTSTRAP_EXEC"))
     env.set("I_MPI_HYDRA_BOOTSTRAP_EXEC", std::string(kExecScript));

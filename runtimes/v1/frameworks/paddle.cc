@@ -25,7 +25,7 @@ void set_cluster_spec(const Job& job, const PodSlot& slot, const Settings&, Json
   env.set("PADDLE_JOB_ID", job.metadata.name);
   env.set("PADDLE_NNODES", std::to_string(process_count(total_replicas(job))));
   if (slot.role == leader && slot.index == 0) {
-    // Its own name may not resolve before it is ready.
+    // The pod's own name may not resolve before it is ready.
     env.set_from("POD_IP_DUMMY",
                  Json::object({{"fieldRef", Json::object({{"fieldPath", "status.podIP"}})}}));
     env.set("PADDLE_MASTER", fmt::format("$(POD_IP_DUMMY):{}", port));
@@ -36,7 +36,7 @@ void set_cluster_spec(const Job& job, const PodSlot& slot, const Settings&, Json
   add_to_all_containers(env, pod);
 }
 
-// The Training Operator keeps it and does nothing with it, either.
+// The Training Operator also keeps this field without any effect.
 void warn(const Job& job, std::vector<std::string>& out) {
   if (job.spec.elasticPolicy)
     out.push_back(

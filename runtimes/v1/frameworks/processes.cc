@@ -14,7 +14,7 @@
 namespace trainer::v1 {
 namespace {
 
-// Python's int() drops these around a number, of ASCII.
+// Python's int() ignores these ASCII characters around a number.
 constexpr std::string_view kSpace = " \t\n\r\v\f";
 constexpr std::array<std::string_view, 4> kWords = {"auto", "cpu", "gpu", "xpu"};
 
@@ -27,7 +27,7 @@ std::optional<std::int64_t> number_in(std::string_view text) {
   return is_negative ? -number : number;
 }
 
-// `path`: of the field that says how many processes each of the nodes has.
+// `path` is that of the field that says how many processes each of the nodes has.
 void check(std::string path, kube::Json value, std::int64_t nodes, std::int64_t of_node,
            kube::FieldErrors& errors) {
   if (std::string why = refusal_of_processes(nodes, of_node); !why.empty())

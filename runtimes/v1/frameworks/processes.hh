@@ -15,8 +15,8 @@ namespace trainer::v1 {
 // a word.
 struct ProcessesOfPod {
   std::string text;  // the value of PET_NPROC_PER_NODE: as it is written, if torchrun takes that
-  // Without a bound; where it has no place in 64 bits, the nearest one that has. nullopt: the text
-  // is no number.
+  // The number has no bound; if it does not fit into 64 bits, it is the nearest one that does.
+  // nullopt says that the text is no number.
   std::optional<std::int64_t> number;
 };
 ProcessesOfPod processes_of_pod(const std::string& nproc_per_node);
@@ -27,7 +27,8 @@ std::int64_t known_processes(const JobSpec& spec);
 
 // Refuses a new job with numbers that torchrun or Linux do not take.
 void check_processes(const Job& job, kube::FieldErrors& errors);
-// Says what counts in the place of a text that is neither a plain number nor a word of torchrun.
+// Warns that a text is neither a plain number nor a word of torchrun, and says what counts in its
+// place.
 void warn_about_processes(const std::string& nproc_per_node, std::vector<std::string>& warnings);
 
 }  // namespace trainer::v1

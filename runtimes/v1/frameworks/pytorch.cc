@@ -174,7 +174,7 @@ void check(const Job& job, kube::FieldErrors& errors, std::vector<std::string>& 
           kube::forbidden(role_path(kPyTorchJob, role) + ".replicas", "must be at least 1"));
 }
 
-// torchrun waits for a number of pods, and for ever where there are fewer.
+// torchrun waits for a number of pods, and for ever if there are fewer.
 void warn_about_elastic(const Job& job, std::vector<std::string>& out) {
   const ElasticPolicy& elastic = *job.spec.elasticPolicy;
   const std::int64_t least = elastic.minReplicas.value_or(1);

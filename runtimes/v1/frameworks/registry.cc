@@ -6,7 +6,7 @@
 
 namespace trainer::v1 {
 
-// Each is in the file of its kind, and in that file's namespace.
+// Each kind is in the file of its name, and in that file's namespace.
 namespace pytorch {
 extern const Framework kPyTorchJob;
 }

@@ -24,7 +24,8 @@ std::int64_t port_of(const Framework& framework, const Job& job, std::string_vie
 // The name of a pod and its Service: "p-worker-0".
 std::string host(const Job& job, std::string_view role, std::int32_t index = 0);
 
-// Framework::measure() needs it: how many digits the numbers below `count` have beyond one each.
+// Framework::measure() needs it. Returns how many digits the numbers below `count` have beyond one
+// each.
 std::int64_t further_digits(std::int64_t count);
 // The size that kube::exec_bytes() finds for a variable whose value has this many bytes.
 std::int64_t bytes_of_variable(std::string_view name, std::int64_t bytes);

@@ -20,7 +20,7 @@ using kube::Json;
 constexpr std::string_view kChief = "Chief";
 constexpr std::string_view kPS = "PS";
 constexpr std::string_view kConfig = "TF_CONFIG";
-// In the order of upstream's status.
+// This is the order of upstream's status.
 constexpr std::array kRoles{kChief, std::string_view("Evaluator"), kMaster, kPS, kWorker};
 
 bool has_chief(const Job& job) {
@@ -35,7 +35,7 @@ bool is_master(const Job& job, const PodSlot& slot) {
   return has_chief(job) ? is_chief(slot.role) : slot.role == kWorker && slot.index == 0;
 }
 
-// One process needs no cluster.
+// A job with one process needs no cluster.
 bool is_distributed(const Job& job) {
   std::int64_t total = 0;
   for (const std::string_view role : kRoles) total += replicas_of(job, role);
@@ -51,7 +51,7 @@ std::string address(const Job& job, std::string_view role, std::int32_t index,
 
 Json addresses(const Job& job, std::string_view role, const Settings& settings) {
   if (!find_spec(job, role)) return nullptr;
-  // Each differs from the first only in its number. There may be ten thousand, in each pod.
+  // The addresses differ from the first only in the number. There may be ten thousand, in each pod.
   const std::string first = address(job, role, 0, settings);
   const std::size_t number = host(job, role, 0).size() - 1;
   Json::Array all;
@@ -60,7 +60,7 @@ Json addresses(const Job& job, std::string_view role, const Settings& settings) 
   return all;
 }
 
-// `addresses_of`: of a role. The order of the members is upstream's.
+// `addresses_of` is called for a role. The order of the members is upstream's.
 template <class AddressesOf>
 std::string whole_config(const Job& job, std::string_view task, AddressesOf&& addresses_of) {
   Json::Object::Members members;
@@ -71,7 +71,7 @@ std::string whole_config(const Job& job, std::string_view task, AddressesOf&& ad
                      kube::print_json(cluster), task);
 }
 
-// With dynamic workers a pod only knows itself and what it must reach.
+// With dynamic workers a pod only knows itself and the pods that it must reach.
 std::string sparse_config(const Job& job, const PodSlot& slot, const Settings& settings,
                           std::string_view task, bool without_servers = false) {
   Json workers = Json::object();
@@ -111,7 +111,7 @@ std::int64_t bytes_of_addresses(const Job& job, std::string_view role, const Set
   return count * std::ssize(first) + further_digits(count) + count - 1;
 }
 
-// The longest of all pods.
+// Measures the longest text of all pods.
 std::vector<GeneratedText> measure(const Job& job, const Settings& settings) {
   if (!is_distributed(job)) return {};
   const bool is_sparse = job.spec.enableDynamicWorker;
@@ -154,7 +154,7 @@ bool has_final_failure(const RoleState& role) {
 }
 
 // A failed pod fails the job, unless the job is restarting, or workers are dynamic. Departure
-// (docs/decisions/0056): that other pods restart does not hide one that never runs again.
+// (docs/decisions/0056): a pod that never runs again fails the job also while other pods restart.
 void decide_about_failure(ReconcileContext& context, const RoleState& role,
                           const std::optional<JobCondition>& restarting) {
   if (restarting && !has_final_failure(role)) {

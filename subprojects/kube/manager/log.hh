@@ -2,7 +2,7 @@
 // operator:
 //   error  a problem that an operator must fix
 //   warn   something was refused or retried; it may recover without help
-//   info   a decision that explains the cluster's history
+//   info   a decision that explains what happened in the cluster
 //   debug  every write, with its reason
 // Never pass tokens, keys or Secret data: use Secret, which cannot be formatted.
 #pragma once
