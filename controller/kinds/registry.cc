@@ -27,7 +27,7 @@ Registry production_registry(const KindOptions& options) {
   if (!v1_jobs.only) {
     registry.push_back(trainjob_registration(options, jobsets));
     registry.push_back(jobset_registration(options, jobsets));
-    // It reads nodes, and pods are placed by a webhook.
+    // This kind reads nodes, and a webhook places its pods.
     if (!options.configuration.namespaced)
       registry.push_back(placement_registration(options, jobsets));
   }

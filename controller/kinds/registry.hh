@@ -1,4 +1,4 @@
-// The kinds of this program.
+// The registry has the kinds of this program.
 #pragma once
 
 #include "controller/registration/kind_registration.hh"
@@ -7,7 +7,7 @@ namespace trainer {
 
 // Production's registry. A test can leave kinds out, or pass its own.
 Registry production_registry(const KindOptions& options);
-// All kinds, also those that are off unless configured; for subcommands.
+// Returns all kinds, also those that must be configured; subcommands use it.
 Registry full_registry();
 
 }  // namespace trainer

@@ -1,4 +1,4 @@
-// Admission of JobSets (JobSet, pkg/webhooks/jobset_webhook.go). Pure.
+// JobSets are admitted by these rules (JobSet, pkg/webhooks/jobset_webhook.go). Pure.
 #pragma once
 
 #include <functional>
@@ -11,18 +11,17 @@
 
 namespace trainer::jobset {
 
-// Sets the mutating webhook's defaults in the object as it was sent. The caller makes the JSON
-// Patch.
+// Sets the mutating webhook's defaults in the object of a request. The caller makes the JSON Patch.
 void apply_webhook_defaults(kube::Json& jobset);
-// The late defaults: those of the above that are also assumed for a JobSet that was stored while
-// no webhook was served. spec.network is not among them: if it is absent, there is no Service, and
-// pods have no host names.
+// Sets the late defaults: those that are also assumed for a JobSet that was stored while no webhook
+// was served. spec.network is not among them: if it is absent, there is no Service, and pods have
+// no host names.
 void apply_late_defaults(kube::Json& jobset);
 // Returns whether the late defaults would change anything. They nearly never do, and this is
 // cheaper than a copy of the object.
 bool lacks_late_defaults(const kube::Json& jobset);
 
-// `find_claim(namespace, name)`: an existing PersistentVolumeClaim, or nullopt.
+// `find_claim(namespace, name)` returns an existing PersistentVolumeClaim, or nullopt.
 using FindClaim =
     std::function<std::optional<kube::Json>(const std::string& ns, const std::string& name)>;
 kube::FieldErrors validate_create(const JobSet& jobset, const Gates& gates,

@@ -13,7 +13,7 @@ namespace {
 using kube::FieldErrors;
 using kube::Json;
 
-// pkg/apis/batch/validation of Kubernetes. The webhook's default is OnFailure.
+// This is a rule of Kubernetes, pkg/apis/batch/validation. The webhook's default is OnFailure.
 void check_restart_policy(const Json& job_spec, std::string_view path, FieldErrors& errors) {
   const Json& pod_spec = job_spec.get_path({"template", "spec"});
   const std::string_view policy = pod_spec.get_string("restartPolicy", "OnFailure");

@@ -54,7 +54,7 @@ Attempt attempt_of(const ReconcileContext& context, const ReplicatedJobState* rj
     problem = label_problem(job, kRestartAttemptKey, job.restart_attempt, "a number");
     return Attempt::kMalformed;
   }
-  // A Job that is newer than the observed status counts as current: it is the status that is late.
+  // A Job that is newer than the observed status counts as current: the status will follow.
   if (*attempt < context.jobset.status.restarts && !(rjob && is_kept(*rjob, job)))
     return Attempt::kPrevious;
   if (!context.observed.gates.restart_job) return Attempt::kCurrent;
@@ -92,7 +92,8 @@ void classify_jobs(ReconcileContext& context, std::span<const JobView* const> jo
   for (const JobView* job : jobs) {
     // A JobSet of the same name may have existed before; its Jobs do not belong to this one.
     if (job->owner_uid != context.jobset.metadata.uid) continue;
-    // By its name, whatever its labels say: a second Job of this name cannot be created.
+    // The Job is found by its name, whatever its labels say: a second Job of this name cannot be
+    // created.
     if (const auto position = parse_job_name(context.jobset.metadata.name, job->name)) {
       ReplicatedJobState* const named = context.find_rjob(position->replicated_job);
       if (named && position->index < named->replicas) named->taken.push_back(position->index);

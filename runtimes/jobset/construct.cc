@@ -49,7 +49,7 @@ Json with_keys(Json::Object map, const Keys& keys) {
   return Json::Object::of_sorted(std::move(members));
 }
 
-// On the Job and on its pods, as labels and as annotations.
+// Sets the keys on the Job and on its pods, as labels and as annotations.
 void put_keys(Json& job, Keys keys) {
   std::ranges::sort(keys);
   Json& pod_template = object_at(object_at(job, "spec"), "template");
@@ -78,8 +78,9 @@ Keys common_keys(const JobSet& jobset, const ReplicatedJob& replicated_job, cons
   return keys;
 }
 
-// The annotations for exclusive placement, those of the JobSet first, then those of the replicated
-// job's template, which win. Each level brings its node-selector only with its exclusive-topology.
+// Sets the annotations for exclusive placement: first those of the JobSet, then those of the
+// replicated job's template, which win. The node-selector of each is used only together with its
+// exclusive-topology.
 void put_exclusive_annotations(Json& job, const JobSet& jobset, const Json& job_template) {
   Json& of_job = object_at(object_at(job, "metadata"), "annotations");
   Json& pod_template = object_at(object_at(job, "spec"), "template");
@@ -116,10 +117,11 @@ void for_each_container(Json& pod_spec, const Visit& visit) {
   }
 }
 
-// Only into pods that mount it: the volume mounts themselves are written by the user.
+// Adds the volumes only to pods that mount them: the volume mounts themselves are written by the
+// user.
 void add_claim_volumes(Json& pod_spec, const JobSet& jobset) {
   if (jobset.spec.volumeClaimPolicies.empty()) return;
-  // Copied: the list of volumes may be a new member of the pod spec.
+  // The names are copied, since the list of volumes may be a new member of the pod spec.
   std::set<std::string, std::less<>> mounted;
   for (const std::string_view name : mounted_volumes(pod_spec)) mounted.emplace(name);
   if (mounted.empty()) return;
@@ -134,12 +136,12 @@ void add_claim_volumes(Json& pod_spec, const JobSet& jobset) {
   }
 }
 
-// Only a preference: the node may be the only one, or may work again.
+// This is only a preference: the node may be the only one, or may work again.
 void prefer_other_nodes(Json& pod_spec, const JobSet& jobset) {
   const auto* condition = kube::find_condition(jobset.status.conditions, kAvoidedNode);
   if (!condition || !condition->is_true()) return;
   const std::string node = condition->message.substr(0, condition->message.find(':'));
-  // By the node's name: its label kubernetes.io/hostname may differ.
+  // The term uses the node's name, since its label kubernetes.io/hostname may differ.
   Json field = Json::object(
       {{"key", "metadata.name"}, {"operator", "NotIn"}, {"values", Json::array({node})}});
   Json preference = Json::object({{"matchFields", Json::array({std::move(field)})}});
@@ -264,7 +266,7 @@ Json make_claim(const JobSet& jobset, const VolumeClaimPolicy& policy, const Jso
   result_metadata.set("namespace", jobset.metadata.ns)
       .set("name", claim_name(name, jobset.metadata.name));
   object_at(result_metadata, "labels")[kJobSetNameKey] = jobset.metadata.name;
-  // A claim that is to be kept has no owner, so nothing collects it.
+  // A claim that is to be kept has no owner, so the garbage collector does not delete it.
   const bool is_kept =
       policy.retentionPolicy && policy.retentionPolicy->whenDeleted.value_or("Delete") == "Retain";
   if (!is_kept) result_metadata.set("ownerReferences", Json::array({owner_reference(jobset)}));

@@ -1,4 +1,5 @@
-// The Jobs of a JobSet as they are sent (JobSet, pkg/controllers/jobset_controller.go). Pure.
+// This file makes the Jobs of a JobSet in the form in which they are sent (JobSet,
+// pkg/controllers/jobset_controller.go). Pure.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +30,7 @@ class JobFactory {
  public:
   JobFactory(const JobSet& jobset, const Layout& layout, std::size_t replicated_job,
              JobDecorators decorators);
-  // `job_restart_attempt` is written only where it is given (gate RestartJob).
+  // `job_restart_attempt` is written only if there is one (gate RestartJob).
   kube::Json make(std::int32_t index, std::optional<std::int32_t> job_restart_attempt) const;
 
  private:
@@ -40,9 +41,9 @@ class JobFactory {
   kube::Json prototype_;
 };
 
-// A Job decorator. It sets terminationMessagePolicy FallbackToLogsOnError in containers that set
-// none: then a failed container leaves its last lines as its message, which status.firstFailure
-// keeps when the pod is gone.
+// This is a Job decorator. It sets terminationMessagePolicy FallbackToLogsOnError in containers
+// that set none. Then the message of a failed container has its last lines, and status.firstFailure
+// keeps them when the pod is gone.
 void keep_last_lines(kube::Json& job, const JobSet& jobset);
 
 // A PersistentVolumeClaim made from a template of a claim policy.

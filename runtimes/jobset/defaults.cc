@@ -9,8 +9,8 @@ namespace {
 
 using kube::Json;
 
-// The object at `name`, made where it is absent. A value of another type is left for the schema
-// check to refuse.
+// Returns the object at `name`, and makes it if it is absent. A value of another type stays, so
+// that the schema check refuses it.
 Json* make_object(Json& parent, std::string_view name) {
   Json& child = parent[name];
   if (child.is_null()) child = Json::object();
@@ -31,7 +31,7 @@ void default_job_template(Json& replicated_job) {
   Json* pod_template = make_object(*job, "template");
   Json* pod = pod_template ? make_object(*pod_template, "spec") : nullptr;
   if (!pod) return;
-  // An empty policy counts as absent, as it does for a Go string.
+  // An empty policy counts as absent, since an empty Go string does.
   Json& restart_policy = (*pod)["restartPolicy"];
   if (restart_policy.is_null() || restart_policy == Json("")) restart_policy = "OnFailure";
 }
@@ -87,7 +87,7 @@ bool is_complete_claim_policy(const Json& policy) {
   return !lacks(policy, "retentionPolicy");
 }
 
-// False also where it is no list.
+// Returns false also if it is no list.
 bool is_each(const Json* list, bool (*is_complete)(const Json&)) {
   if (!list || !list->is_array()) return false;
   return std::all_of(list->as_array().begin(), list->as_array().end(), is_complete);

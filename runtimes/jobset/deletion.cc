@@ -1,4 +1,4 @@
-// Deletions of Jobs (JobSet, pkg/controllers).
+// Jobs are deleted here (JobSet, pkg/controllers).
 #include "kube/model/resources.hh"
 #include "runtimes/jobset/policies.hh"
 
@@ -8,8 +8,8 @@ void delete_jobs(ReconcileContext& context, const std::vector<const JobView*>& j
   for (const JobView* job : jobs) {
     if (job->is_deleting) continue;
     if (!context.has_room()) return;
-    // By uid: never the Job of the next attempt that took over the name meanwhile. Foreground: the
-    // name is free again only when the last pod is gone, so attempts never overlap.
+    // The Job is deleted by uid, so that it is never the next attempt's Job of the same name.
+    // Foreground deletion frees the name only when the last pod is gone, so attempts never overlap.
     context.plan.actions.push_back({.verb = kube::Action::Verb::kDelete,
                                     .resource = kube::kJobs,
                                     .key = {context.jobset.metadata.ns, job->name},
@@ -19,8 +19,8 @@ void delete_jobs(ReconcileContext& context, const std::vector<const JobView*>& j
 }
 
 void clean_up_finished(ReconcileContext& context) {
-  // Finished Jobs are kept: they are the record of what happened. Jobs of an earlier attempt are
-  // left here only when a controller died between counting a restart and deleting them.
+  // Finished Jobs are kept, since they show what happened. Jobs of an earlier attempt are still
+  // here only if a controller ended between counting a restart and deleting them.
   delete_jobs(context, context.jobs.active);
   delete_jobs(context, context.jobs.previous);
   std::vector<const JobView*> running;

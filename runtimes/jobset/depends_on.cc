@@ -10,8 +10,8 @@ bool are_dependencies_met(ReconcileContext& context, const ReplicatedJobState& r
   const auto& dependencies = rjob.spec->dependsOn;
   return std::all_of(dependencies.begin(), dependencies.end(), [&](const DependsOn& dependency) {
     const ReplicatedJobState* const other = context.find_rjob(dependency.name);
-    // Only earlier ones can be waited for: admission refuses others. If admission was bypassed, a
-    // cycle must not count as satisfied.
+    // A replicated job waits only for earlier ones: admission refuses others. If admission was
+    // bypassed, a cycle must not count as satisfied.
     if (!other || other >= &rjob) return false;
     if (dependency.status == "Complete") return other->counters.succeeded == other->replicas;
     return dependency.status == "Ready" && other->has_started();

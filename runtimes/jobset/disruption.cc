@@ -32,8 +32,8 @@ std::int32_t max_disruption_restarts(const JobSet& jobset) {
 }
 
 void report_disruptions(Json& job_spec) {
-  // The API accepts a podFailurePolicy only for pods that are never restarted in place, and only
-  // where replacements wait for the failure.
+  // The API accepts a podFailurePolicy only for pods that are never restarted in place, and only if
+  // replacements wait for the failure.
   const Json* pod_spec = job_spec.find_path({"template", "spec"});
   if (!pod_spec || pod_spec->get_string("restartPolicy") != "Never") return;
   if (job_spec.get_string("podReplacementPolicy", "Failed") != "Failed") return;
@@ -50,7 +50,8 @@ void report_disruptions(Json& job_spec) {
   Json condition = Json::object({{"type", kDisruptionTarget}, {"status", "True"}});
   Json rule = Json::object(
       {{"action", "FailJob"}, {"onPodConditions", Json::array({std::move(condition)})}});
-  // First: a disrupted pod's exit code (137, 143) may match a rule that is meant for the program.
+  // This rule comes first: a disrupted pod's exit code (137, 143) may match a rule that is meant
+  // for the program.
   rules.as_array().insert(rules.as_array().begin(), std::move(rule));
 }
 

@@ -1,4 +1,4 @@
-// Sizes that follow the JobSet (JobSet, pkg/controllers), gate ElasticJobSet.
+// The sizes of Jobs follow the JobSet here (JobSet, pkg/controllers), gate ElasticJobSet.
 #include <utility>
 
 #include "runtimes/jobset/job_template.hh"

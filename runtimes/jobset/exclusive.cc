@@ -61,7 +61,7 @@ Json requirement(std::string_view key, std::string_view op, std::optional<std::s
   return result;
 }
 
-// Across all namespaces: an empty namespaceSelector selects every one.
+// The term covers all namespaces: an empty namespaceSelector selects every one.
 Json affinity_term(Json::Array requirements, const std::string& topology) {
   Json selector = Json::object({{"matchExpressions", std::move(requirements)}});
   return Json::object({{"labelSelector", std::move(selector)},
@@ -74,8 +74,8 @@ void append_term(Json& pod, std::string_view kind, Json term) {
   array_at(affinity, "requiredDuringSchedulingIgnoredDuringExecution").push_back(std::move(term));
 }
 
-// Together with the pods of its own Job, apart from all others of equal priority: a more important
-// Job may still preempt this one.
+// The leader is placed together with the pods of its own Job, and apart from all others of equal
+// priority: a more important Job may still preempt this one.
 void set_leader_affinity(Json& pod) {
   const std::string topology = topology_of(pod);
   const std::string job(labels_of(pod).get_string(kJobKeyKey));
@@ -108,7 +108,7 @@ kube::Result<LeaderPod> find_leader(const Json& follower, const PlacementLookups
   if (leader.owner_uid.empty()) {
     return kube::fail(ErrorCode::kInvalid, "leader pod \"{}\" has no owner reference", leader.name);
   }
-  // The leader of an earlier attempt may still be there.
+  // The leader of an earlier attempt may still exist.
   if (leader.owner_uid != *owner) {
     return kube::fail(ErrorCode::kConflict,
                       "follower pod owner UID ({}) != leader pod owner UID ({})", *owner,
@@ -144,7 +144,7 @@ kube::Action mark_disrupted(const Json& pod, const kube::ObjectKey& key, kube::T
                                   .reason = "ExclusivePlacementViolation",
                                   .message = "Pod violated JobSet exclusive placement policy",
                                   .last_transition_time = now.whole_seconds()};
-  // A merge patch replaces lists whole, so the other conditions go along.
+  // A merge patch replaces whole lists, so it has the other conditions, too.
   Json::Array conditions;
   for (const Json& stored : pod.get("status").get_array("conditions")) {
     if (stored.get_string("type") != condition.type) conditions.push_back(stored);
@@ -208,13 +208,14 @@ kube::Result<std::string> leader_selector(const Json& pod) {
   std::string selector;
   for (const std::string_view key : {kJobSetNameKey, kReplicatedJobNameKey, kJobIndexKey}) {
     const std::string_view value = labels.get_string(key);
-    // A review comes before the API server's own checks; a comma would select something else.
+    // A review comes before the API server's own checks. A comma in the value would select
+    // something else.
     if (const std::string problem = kube::check_label_value(value); !problem.empty()) {
       return kube::fail(ErrorCode::kInvalid, "pod label {}: {}", key, problem);
     }
     selector += fmt::format("{}{}={}", selector.empty() ? "" : ",", key, value);
   }
-  // Older clusters have the index as an annotation only; then all pods of the Job are read.
+  // Older clusters have the index only as an annotation. Then all pods of the Job are read.
   if (labels.find(kCompletionIndexKey)) selector += fmt::format(",{}=0", kCompletionIndexKey);
   return selector;
 }
@@ -295,7 +296,7 @@ kube::Result<std::vector<kube::Action>> repair_placement(const Json& leader,
     followers.push_back(&pod);
   }
   if (!is_misplaced) return std::vector<kube::Action>();
-  // Without the node the right domain is unknown; deleting would be a guess.
+  // Without the node the right domain is unknown, so nothing is deleted.
   if (!domain) {
     return kube::fail(ErrorCode::kNotFound, "leader topology is unknown (node not found)");
   }

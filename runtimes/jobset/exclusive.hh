@@ -1,10 +1,10 @@
-// Exclusive placement, one Job per topology domain (JobSet, pkg/webhooks/pod_*.go
+// Exclusive placement keeps each Job in a topology domain of its own (JobSet, pkg/webhooks/pod_*.go
 // and pkg/controllers/pod_controller.go). Pure: other objects are read through functions, which the
 // caller answers from its caches or by GET.
 //
 // The pod of completion index 0 leads: affinity keeps it in a domain of its own. The others follow:
-// they are admitted only once the leader has a node, with that node's domain as node selector. They
-// wait by the retries of the Job controller.
+// they are admitted only once the leader has a node, and get that node's domain as node selector.
+// Until then the Job controller tries again to create them.
 #pragma once
 
 #include <functional>
@@ -31,26 +31,27 @@ struct LeaderPod {
 };
 
 struct PlacementLookups {
-  // Pods with the exclusive-topology annotation whose name without its last segment is this.
+  // Returns the pods with the exclusive-topology annotation whose name without its last segment is
+  // this.
   std::function<std::vector<LeaderPod>(const std::string& ns, const std::string& base_name)>
       leaders;
-  // A node's labels; nullopt when there is no such node.
+  // Returns a node's labels; nullopt if there is no such node.
   std::function<std::optional<kube::StringMap>(const std::string& node)> node_labels;
 };
 
-// "<jobset>-<replicatedjob>-<job index>-0" of a pod's labels. Errors (kInvalid) name the missing
-// one.
+// Returns "<jobset>-<replicatedjob>-<job index>-0" from a pod's labels. Errors (kInvalid) name the
+// missing label.
 kube::Result<std::string> leader_base_name(const kube::Json& pod);
 
-// The pod as the mutating webhook returns it; unchanged where placement has nothing to say, and for
-// followers whose leader is not scheduled (deny_pod refuses those). Errors: kNotFound when the
-// leader's node is gone, kInvalid when the node lacks the topology label.
+// Returns the pod with the changes of the mutating webhook. It is unchanged if placement requires
+// nothing, and for followers whose leader is not scheduled (deny_pod refuses those). Errors:
+// kNotFound if the leader's node is gone, kInvalid if the node lacks the topology label.
 kube::Result<kube::Json> place_pod(kube::Json pod, const PlacementLookups& lookups);
 
 // Returns why the validating webhook refuses the pod; nullopt if it does not.
 std::optional<std::string> deny_pod(const kube::Json& pod, const PlacementLookups& lookups);
 
-// The members of a listed pod that are read here; the others are not parsed, since a namespace may
+// These members of a listed pod are read here. The others are not parsed, since a namespace may
 // have many large pods.
 const kube::JsonFilter& read_of_listed_pods();
 
@@ -58,7 +59,8 @@ const kube::JsonFilter& read_of_listed_pods();
 // most. Errors (kInvalid): a label that the API server is going to refuse.
 kube::Result<std::string> leader_selector(const kube::Json& pod);
 
-// A listed pod as PlacementLookups::leaders wants it; nullopt when it is no leader of this name.
+// Returns a listed pod in the form of PlacementLookups::leaders; nullopt if it is no leader of this
+// name.
 std::optional<LeaderPod> read_leader(const kube::Json& pod, std::string_view base_name);
 
 // Returns whether a pod is a leader that has a node (PodView::is_exclusive_leader): its events
@@ -66,13 +68,13 @@ std::optional<LeaderPod> read_leader(const kube::Json& pod, std::string_view bas
 // the leader by now.
 bool is_scheduled_leader(const kube::Json& pod);
 
-// Followers that are in another domain than their leader are marked as disrupted, so that a
-// podFailurePolicy can ignore them, and deleted; all of the Job's, since they move together. Those
-// that have ended or are being deleted do not count: their successors would be deleted with them.
-// `pods` are the pods with the leader's job-key, from one namespace. Pods of the node selector
-// strategy are left alone. Errors: kInvalid when the leader lacks its job-key label, a controller
-// or its node the topology label; kNotFound when followers are misplaced but the leader's node is
-// gone.
+// Returns the repair of followers that are in another domain than their leader: they are marked as
+// disrupted, so that a podFailurePolicy can ignore them, and deleted. All followers of the Job are,
+// since they move together. Those that have ended or are being deleted do not count: their
+// successors would be deleted with them. `pods` are the pods with the leader's job-key, from one
+// namespace. Pods of the node selector strategy are not changed. Errors: kInvalid if the leader
+// lacks its job-key label, a controller or its node the topology label; kNotFound if followers are
+// misplaced but the leader's node is gone.
 kube::Result<std::vector<kube::Action>> repair_placement(const kube::Json& leader,
                                                          const std::vector<kube::Json>& pods,
                                                          const PlacementLookups& lookups,

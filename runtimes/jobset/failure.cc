@@ -44,7 +44,8 @@ bool contains(const std::vector<std::string>& list, const std::string& value) {
   return std::find(list.begin(), list.end(), value) != list.end();
 }
 
-// The Jobs that the rules are applied to: the earliest, where those of all would cost too much.
+// Returns the Jobs to which the rules are applied. It is only the earliest if those of all would
+// cost too much.
 std::vector<const JobView*> candidates(const ReconcileContext& context,
                                        const FailurePatterns& patterns) {
   std::vector<const JobView*> jobs = context.jobs.failed;
@@ -95,7 +96,7 @@ void fail_for(ReconcileContext& context, std::string_view reason, std::string_vi
   fail(context, reason, fmt::format("{} {}", what, first_failed(job)));
 }
 
-// True when the action would exceed maxRestarts; the set has then failed.
+// Returns true if the action would exceed maxRestarts; the set has then failed.
 bool is_out_of_budget(ReconcileContext& context, const Decision& decision) {
   if (!is_budget_spent(context)) return false;
   fail_for(context, "ReachedMaxRestarts", "jobset failed due to reaching max number of restarts",
@@ -163,13 +164,14 @@ void run(ReconcileContext& context, const Decision& decision) {
   }
 }
 
-// See disruption.hh. Any of the failures that share the earliest time may be the disruption.
+// This is explained in disruption.hh. Any of the failures that share the earliest time may be the
+// disruption.
 bool restart_after_disruption(ReconcileContext& context, const JobView& first) {
   const std::int32_t limit = max_disruption_restarts(context.jobset);
   const std::int32_t used = context.status.restarts - context.status.restartsCountTowardsMax;
   if (used >= limit) return false;
   const auto when = first.failure()->last_transition_time;
-  // Few of very many pods, each of which would be compared with each failed Job.
+  // These are few of very many pods. Each of them is compared with each failed Job.
   std::vector<const PodView*> lost;
   for (const PodView* pod : context.observed.pods)
     if (pod->is_infrastructure_failure) lost.push_back(pod);

@@ -20,8 +20,8 @@ class RE2;
 
 namespace trainer::jobset {
 
-// The patterns of one failure policy, compiled. One that exceeds the limits below, or is no regular
-// expression, finds nothing.
+// This holds the compiled patterns of one failure policy. A pattern that exceeds the limits below,
+// or is no regular expression, finds nothing.
 class FailurePatterns {
  public:
   // These limits hold for one policy: patterns, their bytes in all, and what they compile to in
@@ -47,7 +47,7 @@ class FailurePatterns {
   // Returns the highest cost of searching a text of this length for all patterns, in about
   // nanoseconds.
   std::size_t cost(std::size_t bytes) const;
-  // The first pattern that exceeds a limit or is no expression.
+  // Returns the first pattern that exceeds a limit or is no expression.
   const std::optional<kube::FieldError>& refusal() const { return refusal_; }
 
  private:
@@ -60,11 +60,11 @@ class FailurePatterns {
   std::optional<kube::FieldError> refusal_;
 };
 
-// A cache of the compiled patterns of the JobSets that were planned last, by uid and generation.
-// The result of plan() does not depend on it. Concurrency: one thread.
+// This cache has the compiled patterns of the JobSets that were planned last, by uid and
+// generation. The result of plan() does not depend on it. Concurrency: one thread.
 class FailurePatternCache {
  public:
-  // Valid until the next call.
+  // The result is valid until the next call.
   const FailurePatterns& of(const JobSet& jobset);
 
  private:

@@ -1,5 +1,6 @@
-// Restarts of containers inside their pods (JobSet, pkg/controllers), gate InPlaceRestart. An agent
-// in every pod writes the attempt that the pod has reached; here the attempts are brought together.
+// Containers restart inside their pods here (JobSet, pkg/controllers), gate InPlaceRestart. An
+// agent in every pod writes the attempt that the pod has reached; this file brings the attempts
+// together.
 
 #include <algorithm>
 #include <optional>
@@ -13,7 +14,7 @@
 namespace trainer::jobset {
 namespace {
 
-// The attempts of all pods that may still run; nullopt when one of them is no number.
+// Returns the attempts of all pods that may still run; nullopt if one of them is no number.
 std::optional<std::vector<std::int32_t>> read_attempts(ReconcileContext& context) {
   std::vector<std::int32_t> attempts;
   for (const PodView* pod : context.observed.pods) {
@@ -65,7 +66,8 @@ bool is_attempt_beyond_limit(const ReconcileContext& context, std::int32_t large
   return largest_attempt - uncounted > restart_limit(context);
 }
 
-// Nothing that this reconcile was about to start is started: what has ended starts no pods.
+// The Jobs that this reconcile was about to start are not started: a JobSet that has ended starts
+// no pods.
 void fail_at_limit(ReconcileContext& context) {
   std::erase_if(context.plan.actions, [](const kube::Action& action) {
     return action.verb != kube::Action::Verb::kDelete;
@@ -83,7 +85,7 @@ bool restarts_in_place(const JobSet& jobset, const Gates& gates) {
 
 void track_in_place_restarts(ReconcileContext& context) {
   if (!restarts_in_place(context.jobset, context.observed.gates)) return;
-  // Independent of the annotations.
+  // This limit does not depend on the annotations.
   if (has_container_beyond_limit(context)) return fail_at_limit(context);
   const auto attempts = read_attempts(context);
   if (!attempts) return;
@@ -99,7 +101,8 @@ void track_in_place_restarts(ReconcileContext& context) {
     return;
   }
   if (largest == 0) return;
-  // Never lower: a pod that was made to leave an attempt must not be made to stay in it.
+  // The attempt never becomes lower: a pod that was told to leave an attempt must not be told to
+  // stay in it.
   auto& previous = context.status.previousInPlaceRestartAttempt;
   previous = std::max(previous.value_or(largest - 1), largest - 1);
 }

@@ -1,4 +1,5 @@
-// Reading the JobTemplateSpec of a replicated job, which stays Json. Internal to runtimes/jobset.
+// These functions read the JobTemplateSpec of a replicated job, which stays Json. Internal to
+// runtimes/jobset.
 #pragma once
 
 #include <cstdint>
@@ -10,17 +11,17 @@
 
 namespace trainer::jobset {
 
-// template.spec; an empty value where it is absent.
+// Returns template.spec; an empty value if it is absent.
 const kube::Json& job_spec_of(const ReplicatedJob& replicated_job);
-// template.spec.template.spec
+// Returns template.spec.template.spec.
 const kube::Json& pod_spec_of(const ReplicatedJob& replicated_job);
 std::optional<std::int64_t> job_number(const ReplicatedJob& replicated_job, std::string_view name);
 bool is_indexed(const ReplicatedJob& replicated_job);
 // The names of the volumeMounts of all containers and init containers.
 std::set<std::string_view> mounted_volumes(const kube::Json& pod_spec);
 
-// The member as an object or array. A member of another type is replaced: the API server cannot
-// have stored it.
+// Returns the member as an object or array. A member of another type is replaced: the API server
+// cannot have stored it.
 kube::Json& object_at(kube::Json& parent, std::string_view name);
 kube::Json& array_at(kube::Json& parent, std::string_view name);
 

@@ -12,7 +12,7 @@
 namespace trainer::jobset {
 namespace {
 
-// The reasons that failure.cc and in_place_restart.cc give. Another controller may have written
+// These are the reasons of failure.cc and in_place_restart.cc. Another controller may have written
 // another one.
 constexpr std::string_view kOther = "Other";
 constexpr std::string_view kFailures[] = {"FailedJobs", "ReachedMaxRestarts",

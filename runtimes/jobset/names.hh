@@ -1,4 +1,4 @@
-// The names that a JobSet gives its children (JobSet, pkg/controllers/jobset_controller.go and
+// A JobSet gives its children these names (JobSet, pkg/controllers/jobset_controller.go and
 // pkg/util/placement). Pure.
 #pragma once
 
@@ -25,18 +25,19 @@ struct JobPosition {
 };
 std::optional<JobPosition> parse_job_name(std::string_view jobset, std::string_view name);
 
-// network.subdomain, else the JobSet's name.
+// Returns network.subdomain, else the JobSet's name.
 const std::string& subdomain(const JobSet& jobset);
 // Returns whether the pods get DNS host names: this needs `network` with enableDNSHostnames.
 bool has_dns_hostnames(const JobSet& jobset);
 // "<jobset>-<replicatedjob>-<job index>-<pod index>.<subdomain>"; needs spec.coordinator.
 std::string coordinator_endpoint(const JobSet& jobset);
-// SHA-1 in hex of "<namespace>/<job>": affinity terms of several controllers compare it.
+// Returns the SHA-1 in hex of "<namespace>/<job>": affinity terms of several controllers compare
+// it.
 std::string job_key(std::string_view ns, std::string_view job);
 // "<template>-<jobset>"
 std::string claim_name(std::string_view claim_template, std::string_view jobset);
 
-// A number without sign or leading zeros; nullopt for anything else.
+// Returns a number without sign or leading zeros; nullopt for anything else.
 std::optional<std::int32_t> parse_count(std::string_view text);
 
 kube::Json owner_reference(const JobSet& jobset);

@@ -1,4 +1,5 @@
-// One reconcile of a JobSet, in the order of JobSet, pkg/controllers/jobset_controller.go.
+// A reconcile of a JobSet applies its rules in the order of JobSet,
+// pkg/controllers/jobset_controller.go.
 #include "runtimes/jobset/plan.hh"
 
 #include <algorithm>

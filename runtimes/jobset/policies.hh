@@ -1,5 +1,5 @@
-// The policies in the order in which a reconcile applies them (plan.cc); one file each. Internal to
-// runtimes/jobset.
+// These are the policies in the order in which a reconcile applies them (plan.cc); each has a file.
+// Internal to runtimes/jobset.
 #pragma once
 
 #include <span>
@@ -9,12 +9,12 @@
 
 namespace trainer::jobset {
 
-// child_jobs.cc: puts Jobs into the lists of context.jobs and of their replicated jobs; any number
-// of times. Then finish_classifying() once, which adds the Jobs that are gone.
+// child_jobs.cc: puts Jobs into the lists of context.jobs and of their replicated jobs, any number
+// of times. finish_classifying() is then called once, and adds the Jobs that are gone.
 void classify_jobs(ReconcileContext& context, std::span<const JobView* const> jobs);
 void finish_classifying(ReconcileContext& context);
 
-// status.cc: the counters of every replicated job, and at the end the patch.
+// status.cc: counts the Jobs of every replicated job, and makes the patch at the end.
 void count_jobs(ReconcileContext& context);
 void finish_status(ReconcileContext& context);
 
@@ -22,24 +22,24 @@ void finish_status(ReconcileContext& context);
 void delete_jobs(ReconcileContext& context, const std::vector<const JobView*>& jobs);
 void clean_up_finished(ReconcileContext& context);
 
-// ttl.cc: removes the finished JobSet, or asks to be called again in time.
+// ttl.cc: removes the finished JobSet, or asks for a reconcile in time.
 void expire(ReconcileContext& context);
 
-// failure.cc: decides about the earliest failure. Call it where context.jobs.failed has any.
+// failure.cc: decides about the earliest failure. Call it only if context.jobs.failed has any.
 void apply_failure_policy(ReconcileContext& context);
 
 // Returns whether all pods of a Job are ready or have succeeded.
 bool is_job_ready(const JobView& job);
 
-// restart.cc: what failing and restarting do to the status.
+// restart.cc: changes the status when a JobSet fails or restarts.
 void fail(ReconcileContext& context, std::string_view reason, std::string_view message);
-// Every Job, the succeeded ones too. `reason` and `message` are the condition's.
+// Restarts every Job, the succeeded ones too. `reason` and `message` are the condition's.
 void restart_all(ReconcileContext& context, bool is_counted, std::string_view reason,
                  std::string_view message);
-// Restarts only this Job (gate RestartJob). False where its labels do not say which one it is.
+// Restarts only this Job (gate RestartJob). Returns false if its labels do not say which one it is.
 bool restart_one(ReconcileContext& context, const JobView& job, bool is_counted);
-// Call for the first failure, before its restart is counted: records the node that caused it, if a
-// node did.
+// Records the node that caused the first failure, if a node did. Call it before the restart of that
+// failure is counted.
 void record_avoided_node(ReconcileContext& context, const JobView& first);
 // Sets is_kept and is_server of the replicated jobs that the annotation kept-on-restart names.
 void mark_kept_jobs(ReconcileContext& context);
@@ -51,7 +51,7 @@ void keep_jobs(ReconcileContext& context);
 // Returns whether another counted restart would exceed maxRestarts.
 bool is_budget_spent(const ReconcileContext& context);
 
-// success.cc: true when the JobSet has completed in this reconcile.
+// success.cc: returns true if the JobSet has completed in this reconcile.
 bool apply_success_policy(ReconcileContext& context);
 
 // service.cc and claims.cc
@@ -61,7 +61,8 @@ void ensure_claims(ReconcileContext& context);
 // elastic.cc (gate ElasticJobSet)
 void resize_jobs(ReconcileContext& context);
 
-// depends_on.cc: whether all that this replicated job waits for exists. Only those before it count.
+// depends_on.cc: returns whether all that this replicated job waits for exists. Only those before
+// it count.
 bool are_dependencies_met(ReconcileContext& context, const ReplicatedJobState& rjob);
 
 // startup.cc: creates the missing Jobs, in order.
@@ -72,7 +73,7 @@ void start_in_order(ReconcileContext& context);  // StartupPolicyInProgress
 void suspend_jobs(ReconcileContext& context);
 void resume_jobs(ReconcileContext& context);
 
-// refusals.cc: the condition ReplicaFailure, once all else is planned.
+// refusals.cc: sets the condition ReplicaFailure when all else is planned.
 void report_refusals(ReconcileContext& context);
 
 // in_place_restart.cc (gate InPlaceRestart)

@@ -10,7 +10,7 @@
 namespace trainer::jobset {
 namespace {
 
-// Far more than are in flight at a time, and a few milliseconds of work.
+// These are far more than are in flight at a time, and a few milliseconds of work.
 constexpr std::size_t kMaxActions = 1'000;
 
 }  // namespace

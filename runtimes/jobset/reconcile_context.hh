@@ -25,13 +25,13 @@ struct ChildJobs {
   std::vector<const JobView*> malformed;  // its labels do not say which attempt it belongs to
 };
 
-// One replicated job in this reconcile; by spec order.
+// This is one replicated job in this reconcile; by spec order.
 struct ReplicatedJobState {
   const ReplicatedJob* spec = nullptr;
   const ReplicatedJobStatus* stored = nullptr;  // its entry in the stored status, if any
   std::int32_t replicas = 0;
   bool is_kept = false;  // the annotation kept-on-restart names it
-  // A kept job that serves others: some wait until it is ready, and none until it is complete.
+  // This kept job serves others: some wait until it is ready, and none waits until it is complete.
   bool is_server = false;
   std::vector<std::int32_t> taken;  // indices whose Job name exists, of any attempt; sorted
   std::vector<std::int32_t> done;   // indices of Jobs that were complete and are gone; sorted
@@ -39,7 +39,8 @@ struct ReplicatedJobState {
   std::int32_t expired = 0;         // succeeded, and since removed by their own TTL
   ReplicatedJobStatus counters;
 
-  // Every Job is ready or has been: what InOrder and a dependency on Ready wait for.
+  // Returns whether every Job is ready or has been: InOrder and a dependency on Ready wait for
+  // that.
   bool has_started() const {
     return counters.failed + counters.ready + counters.succeeded == replicas;
   }
@@ -61,27 +62,27 @@ struct ReconcileContext {
 
   bool is_suspended() const { return jobset.spec.suspend.value_or(false); }
   bool is_in_order() const { return trainer::jobset::is_in_order(jobset); }
-  // The replicated job of that name, or nullptr. O(log n).
+  // Returns the replicated job of that name, or nullptr. O(log n).
   ReplicatedJobState* find_rjob(std::string_view name);
   bool may_be_kept(const JobView& job);
   std::int64_t total_replicas() const;
-  // Sum of the restarts of single Jobs that count towards maxRestarts.
+  // Returns the number of restarts of single Jobs that count towards maxRestarts.
   std::int64_t counted_job_restarts() const;
   // Returns whether the plan can take another write of an existing Job. If it cannot, the next
   // reconcile follows at once.
   bool has_room();
-  // Plans a merge patch of a Job, or its subresource, of the version that was observed.
+  // Plans a merge patch of a Job, or its subresource, for the observed version.
   void patch_job(const JobView& job, std::string_view subresource, kube::Json patch);
 
   // The condition is set by JobSet's rules: no False condition is created, the transition time
   // stays if the status stays, and an event is queued if anything changed.
   void set_condition(std::string_view type, bool value, std::string_view reason,
                      std::string_view message);
-  // The condition ReplicaFailure, which exists only while it is true. `has_event`: a Warning event
-  // has reported it already.
+  // Sets the condition ReplicaFailure, which exists only while it is true. `has_event` says that a
+  // Warning event has reported it already.
   void set_replica_failure(const WaitingCause& cause, bool has_event);
   void clear_replica_failure();
-  // Only the first few, since a thousand Jobs may have the same problem.
+  // Only the first few become events, since a thousand Jobs may have the same problem.
   void warn(std::string_view reason, std::string message);
   template <class First, class... Rest>
   void warn(std::string_view reason, fmt::format_string<First, Rest...> message, First&& first,

@@ -1,12 +1,13 @@
 // This file makes the changes of the status when a JobSet fails or restarts (JobSet,
 // pkg/controllers).
 //
-// The reconcile that counts a restart only counts it. Once that status is written, the Jobs are of
-// a previous attempt by their labels, and the next reconciles delete and create them: Recreate each
-// Job as its name becomes free, BlockingRecreate when all are gone (startup.cc).
+// The reconcile that counts a restart only counts it. Once that status is written, the labels of
+// the Jobs are those of a previous attempt, and the next reconciles delete and create the Jobs:
+// Recreate each Job when its name becomes free, BlockingRecreate when all are gone (startup.cc).
 //
-// An extension (docs/decisions/0050): the annotation kept-on-restart names replicated jobs whose
-// Jobs go on into the next attempt once they have done what others wait for. They get its label.
+// This is an extension (docs/decisions/0050): the annotation kept-on-restart names replicated jobs
+// whose Jobs go on into the next attempt if others no longer wait for them. They get the label of
+// that attempt.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -95,8 +96,8 @@ void restart_all(ReconcileContext& context, bool is_counted, std::string_view re
   ++context.status.restarts;
   if (is_counted) ++context.status.restartsCountTowardsMax;
   context.set_condition(kRestarting, true, reason, message);
-  // From here on the counters are those of the new attempt, which has no Jobs yet. Written with the
-  // restart itself, so that no successes of the old attempt count for the new one.
+  // From here on the counters are those of the new attempt, which has no Jobs yet. They are written
+  // with the restart itself, so that no successes of the old attempt count for the new one.
   for (ReplicatedJobState& rjob : context.rjobs) {
     if (!rjob.is_kept) rjob.counters.ready = rjob.counters.succeeded = 0;
     rjob.counters.failed = 0;

@@ -1,4 +1,4 @@
-// Creation of Jobs, in order (JobSet, pkg/controllers/startup_policy.go).
+// Jobs are created here, in order (JobSet, pkg/controllers/startup_policy.go).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -43,7 +43,8 @@ kube::Action creation(const ReconcileContext& context, kube::Json job) {
           .description = std::move(description)};
 }
 
-// Creates the missing Jobs of one replicated job. A Job of the same name and any attempt blocks it.
+// Creates the missing Jobs of one replicated job. An existing Job of the same name blocks it,
+// whatever its attempt.
 class Creator {
  public:
   explicit Creator(ReconcileContext& context) : context_(context) {}

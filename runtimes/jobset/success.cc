@@ -1,5 +1,5 @@
-// When a JobSet has succeeded (JobSet, pkg/controllers/success_policy.go). No policy means that all
-// Jobs must.
+// This file decides whether a JobSet has succeeded (JobSet, pkg/controllers/success_policy.go).
+// Without a policy all Jobs must succeed.
 #include "kube/model/name_index.hh"
 #include "runtimes/jobset/conditions.hh"
 #include "runtimes/jobset/policies.hh"
@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::string_view kMessage = "jobset completed successfully";
 
-// All replicated jobs where none is named.
+// The targets are all replicated jobs if none is named.
 class Targets {
  public:
   explicit Targets(const std::vector<std::string>& names)

@@ -1,4 +1,4 @@
-// Suspending and resuming Jobs that exist (JobSet, pkg/controllers).
+// Existing Jobs are suspended and resumed here (JobSet, pkg/controllers).
 #include <set>
 #include <string>
 #include <utility>
@@ -13,7 +13,7 @@ namespace {
 
 using kube::Json;
 
-// The members of `desired` that `present` lacks or has otherwise.
+// Returns the members of `desired` that `present` lacks or that differ there.
 Json missing_members(const Json& present, const Json& desired) {
   Json missing = Json::object();
   if (!desired.is_object()) return missing;
@@ -24,7 +24,7 @@ Json missing_members(const Json& present, const Json& desired) {
   return missing;
 }
 
-// `present` followed by the items of `desired` that it lacks; null when it lacks none.
+// Returns `present` followed by the items of `desired` that it lacks; null if it lacks none.
 Json united_list(const Json& present, const Json& desired) {
   if (!desired.is_array()) return {};
   if (present == desired) return {};
@@ -63,8 +63,9 @@ Json template_patch(const ReplicatedJobState& rjob, const JobView& job) {
   return patch;
 }
 
-// The API lets the template of a suspended Job change only while it has no start time; a Job that
-// ran before gets rid of it first, and the event of that write brings the next reconcile.
+// The API lets the template of a suspended Job change only while the Job has no start time. If a
+// Job ran before, its start time is removed first, and the event of that write starts the next
+// reconcile.
 void resume_job(ReconcileContext& context, const ReplicatedJobState& rjob, const JobView& job) {
   Json changes = template_patch(rjob, job);
   if (!changes.empty() && job.has_start_time) {
@@ -76,7 +77,7 @@ void resume_job(ReconcileContext& context, const ReplicatedJobState& rjob, const
   context.patch_job(job, "", Json::object({{"spec", std::move(spec)}}));
 }
 
-// The suspended active Jobs of every replicated job, by position.
+// Returns the suspended active Jobs of every replicated job, by position.
 std::vector<std::vector<const JobView*>> suspended_by_rjob(ReconcileContext& context) {
   std::vector<std::vector<const JobView*>> held(context.rjobs.size());
   for (const JobView* job : context.jobs.active) {
@@ -89,8 +90,8 @@ std::vector<std::vector<const JobView*>> suspended_by_rjob(ReconcileContext& con
 
 }  // namespace
 
-// Both conditions say what was observed, and not what was requested: the API server may refuse the
-// request, and its answer starts the next reconcile.
+// Both conditions follow what was observed, and not what was requested: the API server may refuse
+// the request, and its answer starts the next reconcile.
 void suspend_jobs(ReconcileContext& context) {
   bool is_done = true;
   for (const JobView* job : context.jobs.active) {

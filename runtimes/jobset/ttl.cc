@@ -1,4 +1,4 @@
-// The end of a finished JobSet (JobSet, pkg/controllers/ttl_after_finished.go).
+// A finished JobSet is deleted here (JobSet, pkg/controllers/ttl_after_finished.go).
 #include <chrono>
 
 #include "runtimes/jobset/conditions.hh"

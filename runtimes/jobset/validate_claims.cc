@@ -19,13 +19,14 @@ namespace {
 
 using kube::Json;
 
-// One claim template and its path.
+// This is one claim template and its path.
 struct Claim {
   const Json& claim;
   std::string name;
-  std::string policy_path;    // "spec.volumeClaimPolicies[0]"
-  std::string template_path;  // "spec.volumeClaimPolicies[0].template[0]", as clients know it
-  bool is_kept = false;       // retained when the JobSet is deleted
+  std::string policy_path;  // "spec.volumeClaimPolicies[0]"
+  std::string
+      template_path;     // "spec.volumeClaimPolicies[0].template[0]": the path that clients see
+  bool is_kept = false;  // retained when the JobSet is deleted
 };
 
 // Returns whether no template before it has this name.
@@ -44,7 +45,7 @@ bool check_name(ValidatedJobSet& checked, const Claim& claim, std::set<std::stri
   return is_first;
 }
 
-// More errors help no one.
+// Further errors would help no one.
 bool is_full(const ValidatedJobSet& checked) {
   return checked.errors.size() >= kube::kMaxErrors;
 }

@@ -24,7 +24,7 @@ bool restarts_single_jobs(const FailurePolicyRule& rule) {
   return rule.action == "RestartJob" || rule.action == "RestartJobAndIgnoreMaxRestarts";
 }
 
-// False where the rest of the policy need not be checked.
+// Returns false if the rest of the policy need not be checked.
 bool check_single_restarts(ValidatedJobSet& checked, const FailurePolicy& policy) {
   if (std::none_of(policy.rules.begin(), policy.rules.end(), restarts_single_jobs)) return true;
   if (!checked.gates.restart_job) {

@@ -20,7 +20,7 @@ constexpr std::int64_t kMaxInt32 = std::numeric_limits<std::int32_t>::max();
 void check_size(ValidatedJobSet& checked, const ReplicatedJob& job) {
   const std::int64_t replicas = job.replica_count();
   const std::int64_t parallelism = job_number(job, "parallelism").value_or(1);
-  // A parallelism beyond 32 bits is the schema's to refuse; only the product must not overflow.
+  // The schema refuses a parallelism beyond 32 bits. Here only the product must not overflow.
   const bool is_large = parallelism > kMaxInt32 || parallelism < -kMaxInt32 - 1;
   if (!is_large && parallelism * replicas <= kMaxInt32) return;
   checked.refuse(

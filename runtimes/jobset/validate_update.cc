@@ -16,7 +16,7 @@ namespace {
 
 using kube::Json;
 
-// Members for which an empty map says nothing; elsewhere it does ("emptyDir: {}").
+// Returns whether an empty map means nothing in such a member; elsewhere it does ("emptyDir: {}").
 bool is_plain_map(std::string_view name) {
   static constexpr std::array<std::string_view, 8> kNames = {
       "annotations", "labels",       "limits",   "matchLabels",
@@ -29,7 +29,7 @@ bool says_nothing(std::string_view name, const Json& value) {
          (value.is_object() && value.empty() && is_plain_map(name));
 }
 
-// Removes what is equal to being absent, at every level.
+// Removes at every level what is equal to being absent.
 Json normalised(const Json& value) {
   if (value.is_array()) {
     Json::Array items;
@@ -55,7 +55,7 @@ void copy_member(const Json& from, Json& to, std::string_view name) {
   }
 }
 
-// The replicated jobs before the change, by name.
+// These are the replicated jobs before the change, by name.
 class Before {
  public:
   explicit Before(const std::vector<ReplicatedJob>& jobs)
@@ -75,8 +75,8 @@ bool is_object_or_absent(const Json* value) {
   return !value || value->is_null() || value->is_object();
 }
 
-// Replaces in `masked` what may change by its old values, so that a comparison shows only forbidden
-// changes. A template that is no object is compared as it is.
+// Replaces the members in `masked` that may change by their old values, so that a comparison shows
+// only forbidden changes. A template that is no object is compared unchanged.
 void mask_scheduling(const ReplicatedJob& before, ReplicatedJob& masked) {
   const Json& old_template = job_spec_of(before).get("template");
   Json* spec = masked.template_.find("spec");
@@ -114,7 +114,7 @@ void check_new_size(const ReplicatedJob& job, const std::string& path, kube::Fie
   }
 }
 
-// Checks a change of size, and masks it.
+// Checks a change of size, and replaces it by the old size.
 void check_elastic(const JobSet& before, const Before& jobs, std::vector<ReplicatedJob>& masked,
                    kube::FieldErrors& errors) {
   for (std::size_t i = 0; i < masked.size(); ++i) {

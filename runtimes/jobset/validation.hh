@@ -1,5 +1,6 @@
-// The parts of validate_create, by subject; in the order in which they report, which is upstream's.
-// Internal to runtimes/jobset; the rules are those of JobSet, pkg/webhooks/jobset_webhook.go.
+// These are the parts of validate_create, by subject, in the order in which they report, which is
+// upstream's. Internal to runtimes/jobset; the rules are those of JobSet,
+// pkg/webhooks/jobset_webhook.go.
 #pragma once
 
 #include <fmt/core.h>
@@ -18,7 +19,7 @@ struct ValidatedJobSet {
   std::string name;  // the JobSet's, or one as long as the API server would generate
   kube::FieldErrors errors = {};
 
-  // An error about the whole object, in the form that clients know.
+  // Adds an error about the whole object, in the form that clients see.
   template <class... Args>
   void refuse(fmt::format_string<Args...> text, Args&&... args) {
     errors.push_back({kube::FieldError::Type::kInternal, "<nil>", kube::Json(),
@@ -33,7 +34,7 @@ struct ValidatedJobSet {
   // A generated name must be a DNS-1035 label; too long ones are explained by `too_long`.
   void check_generated(const std::string& path, const std::string& value,
                        std::string_view too_long);
-  // The same where the error shows `value`, from which `generated` is made.
+  // Does the same, but the error shows `value`, from which `generated` is made.
   void check_generated(const std::string& path, const std::string& value,
                        const std::string& generated, std::string_view too_long);
   const ReplicatedJob* find(std::string_view replicated_job) const;

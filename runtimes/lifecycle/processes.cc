@@ -9,7 +9,7 @@
 namespace trainer {
 namespace {
 
-// A number that was saturated says no more than that it is large.
+// A saturated number only says that it is large.
 constexpr std::int64_t kUnknownMany = std::numeric_limits<std::int64_t>::max();
 
 }  // namespace
@@ -19,7 +19,7 @@ std::int32_t process_count(std::int64_t number) {
 }
 
 std::int32_t process_count(std::int64_t nodes, std::int64_t of_node) {
-  // Two numbers below zero are no large one.
+  // Two numbers below zero must not be multiplied: their product is above zero.
   return process_count(
       kube::saturating_multiply<std::int64_t>(process_count(nodes), process_count(of_node)));
 }

@@ -8,12 +8,12 @@
 
 namespace trainer {
 
-// Linux runs no more on one machine (PID_MAX_LIMIT).
+// Linux runs no more processes on one machine (PID_MAX_LIMIT).
 inline constexpr std::int64_t kMaxProcessesOfNode = std::int64_t{1} << 22;
-// torchrun, MPI, Flux and XGBoost keep ranks, and how many there are, in 32 bits.
+// torchrun, MPI, Flux and XGBoost keep ranks, and their number, in 32 bits.
 inline constexpr std::int64_t kMaxProcesses = std::numeric_limits<std::int32_t>::max();
 
-// The nearest number from 1 to kMaxProcesses.
+// Returns the nearest number from 1 to kMaxProcesses.
 std::int32_t process_count(std::int64_t number);
 // The same for all nodes together.
 std::int32_t process_count(std::int64_t nodes, std::int64_t of_node);

@@ -14,7 +14,7 @@ struct Rule {
   std::string_view reason;    // status.reason
 };
 
-// The words of the kubelet, the scheduler and the controllers; one cause has several, which
+// The kubelet, the scheduler and the controllers use these reasons. One cause has several, which
 // alternate (ErrImagePull, ImagePullBackOff).
 constexpr Rule kByReason[] = {
     {"SchedulingGated", "SchedulingGated"},
@@ -45,7 +45,7 @@ constexpr Rule kByReason[] = {
     {"PVCCreationFailed", "ClaimsRefused"},
 };
 
-// Words within a message that say more than its reason. They are in lower case.
+// These texts within a message say more than its reason. They are in lower case.
 constexpr Rule kByText[] = {
     {"persistentvolumeclaim", "VolumeMissing"},
     {"pod group", "GangNotReady"},
@@ -58,7 +58,7 @@ constexpr std::string_view kQuotaExceeded = "QuotaExceeded";
 constexpr std::string_view kChildRefused = "ChildRefused";
 constexpr std::string_view kChildNameTaken = "ChildNameTaken";
 
-// The kinds that a job cannot start without.
+// A job cannot start without objects of these kinds.
 const std::pair<const kube::Resource&, std::string_view> kByKind[] = {
     {kube::kJobs, "JobsRefused"},
     {kube::kPods, "PodsRefused"},
@@ -71,8 +71,8 @@ struct Advice {
   std::string_view text;
 };
 
-// By words of a refusal's message: each shows who refused. The texts are those of apiserver's
-// admission plugins and of pkg/apis/core/validation.
+// These texts of a refusal's message show who refused. They are those of apiserver's admission
+// plugins and of pkg/apis/core/validation.
 constexpr Advice kByRefuser[] = {
     {"is forbidden: User",
      "The controller has no right to do this: ask an admin to compare its ClusterRole with the one "
@@ -183,8 +183,8 @@ std::string_view reason_of_report(std::string_view reported, std::string_view me
   return reason;
 }
 
-// A condition's reason must match the pattern of the CRD. The words of others may not, so only the
-// reasons of the tables above are used.
+// A condition's reason must match the pattern of the CRD. The reasons of other components may not
+// match it, so only the reasons of the tables above are used.
 std::optional<WaitingCause> cause_of_event(std::string_view event) {
   if (event.empty()) return std::nullopt;
   const std::size_t colon = event.find(": ");

@@ -1,4 +1,5 @@
-// For how long an object of any kind waits, and the label of metrics that says for what. Pure.
+// This file computes how long an object of any kind has waited, and the metrics' label that says
+// for what. Pure.
 #pragma once
 
 #include <optional>
@@ -10,7 +11,7 @@
 
 namespace trainer {
 
-// The last of these times: of the object's creation (`now` where it is not known), and of the last
+// Returns the last of these times: the object's creation (`now` if it is not known), and the last
 // change of each condition. Pointers may be null.
 kube::Time waits_since(const std::optional<kube::Time>& created,
                        std::span<const kube::Condition* const> conditions, kube::Time now);

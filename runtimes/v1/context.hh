@@ -86,7 +86,7 @@ struct ReconcileContext {
   void patch(const kube::Resource& resource, const std::string& object_name, kube::Json body,
              int stage);
   // Returns a dependent object in its stored form; nullptr if there is none. If it is not known,
-  // plan.needs_dependents has it afterwards.
+  // plan.needs_objects has it afterwards.
   const kube::Json* find_dependent(const kube::Resource& resource, const std::string& object_name);
   bool is_owner_of(const kube::Json& object) const;
 

@@ -93,7 +93,7 @@ void add_jobset_hooks(KindRegistration& registration) {
   hook.mutate = [](const AdmissionRequest& request, const RenderInputs&) {
     return mutate_jobset(request);
   };
-  // Offline, claims count as existing.
+  // Offline, it is assumed that all claims exist.
   hook.validate = [](const AdmissionRequest& request, const RenderInputs& inputs) {
     return validate_jobset(request, {}, jobset_gates(inputs.configuration.featureGates));
   };

@@ -11,7 +11,7 @@ void add_jobset_hooks(KindRegistration& registration);
 kube::FieldErrors add_jobs(const kube::Json& jobset, const FeatureGates& gates,
                            jobset::JobDecorators decorators, Rendered& rendered);
 
-// From the labels of a pod of a JobSet; nullopt for any other pod.
+// Returns the place from the labels of a pod of a JobSet; nullopt for any other pod.
 std::optional<PodPlace> read_jobset_place(const kube::ObjectMeta& pod);
 
 }  // namespace trainer

@@ -1,4 +1,4 @@
-// A JobSet as the controllers of TrainJobs and JobSets read it.
+// The controllers of TrainJobs and JobSets read a JobSet in this form.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@ namespace trainer {
 
 struct DecodedJobSet {
   std::shared_ptr<const kube::Json> object;  // the stored form
-  // With the defaults that it lacks if it was created while no webhook was served.
+  // The JobSet has its defaults, also if it was created while no webhook was served.
   tl::expected<JobSet, kube::FieldErrors> jobset;
 };
 

@@ -22,12 +22,12 @@ using kube::Debounce;
 using kube::Result;
 using kube::Task;
 
-// A hundred thousand Jobs take 60 ms to collect, sort and count: more than this many are sorted in
-// steps, so that others have their turn.
+// A hundred thousand Jobs take 60 ms to collect, sort and count. If there are more than this many,
+// they are sorted in steps, so that other objects can be reconciled in between.
 constexpr std::size_t kSlice = 20'000;
 
-// Names of upstream's metrics (JobSet, pkg/metrics), whose labels name each JobSet; here they have
-// no labels.
+// These are names of upstream's metrics (JobSet, pkg/metrics), whose labels name each JobSet; here
+// they have no labels.
 constexpr const char* kCompletedTotal = "jobset_completed_total";
 constexpr const char* kFailedTotal = "jobset_failed_total";
 
@@ -39,13 +39,13 @@ bool starts_pods(const kube::Plan& plan) {
   });
 }
 
-// By its name and labels; "" where these do not fit together.
+// Returns the name by the Job's name and labels; "" if these do not fit together.
 std::string jobset_name_of(const JobView& job) {
   const std::string end = fmt::format("-{}-{}", job.replicated_job, job.job_index);
   return job.name.ends_with(end) ? job.name.substr(0, job.name.size() - end.size()) : "";
 }
 
-// Its plan makes no claims, so none are read.
+// Returns whether the plan makes no claims, so that none must be read.
 bool needs_no_claims(const JobSet& jobset) {
   return jobset.metadata.deletion_timestamp || jobset::is_finished(jobset.status);
 }
@@ -116,7 +116,7 @@ void JobSetController::on_service(const Stored& before, const Stored& after) {
     name_is_free(key);
 }
 
-// A child of a JobSet that is gone has ended: one that has been made again under that name waits.
+// A child of a JobSet that is gone has ended. Perhaps a new JobSet of that name waits for this.
 void JobSetController::name_is_free(const kube::ObjectKey& jobset) {
   if (jobsets_.find(jobset)) context_.router.enqueue(context_.id, jobset, Debounce::kShort);
 }
@@ -137,7 +137,8 @@ void JobSetController::on_job(const Job& before, const Job& after) {
                                 !after || has_ended ? Debounce::kNone : Debounce::kCounters);
 }
 
-// Only Pods have the annotations of in-place restart agents, and containers' restart counts.
+// Pods, and no other children, have the annotations of in-place restart agents, and containers'
+// restart counts.
 void JobSetController::on_pod(const Pod& before, const Pod& after) {
   const auto& pod = after ? after : before;
   if (pod->jobset.empty() || is_unchanged(before, after)) return;
@@ -173,7 +174,7 @@ Task<Result<kube::Requeue>> JobSetController::reconcile(kube::ObjectKey key) {
     if (auto read = co_await claims_.read(*jobset); !read) co_return tl::unexpected(read.error());
     plan = co_await plan_with_events(stored, *jobset);
   }
-  // Deleted during the reads: a claim created now would never be garbage collected.
+  // The JobSet was deleted during the reads: a claim created now would never be garbage collected.
   if (!exists(key, stored->uid)) co_return kube::Requeue{};
 
   const auto created = KnownClaims::created_by(plan);
@@ -221,7 +222,7 @@ Task<kube::Plan> JobSetController::plan_for(const kube::StoredObject& stored,
   }
   co_await kube::yield();
   owned = jobs_.bucket_of(kByOwner, ns, stored.uid);
-  std::vector<Job> jobs;  // these may go, or change, while others have their turn
+  std::vector<Job> jobs;  // Jobs may be deleted, or change, while other objects are reconciled.
   if (owned) {
     for (const auto& [name, job] : *owned) jobs.push_back(job);
   }

@@ -1,4 +1,4 @@
-// observe -> plan -> run for one JobSet. Every rule is in runtimes/jobset.
+// A reconcile of one JobSet is observe -> plan -> run. Every rule is in runtimes/jobset.
 #pragma once
 
 #include <map>
@@ -38,7 +38,7 @@ class JobSetController final : public kube::Controller {
 
   kube::Task<kube::Result<kube::Requeue>> reconcile(kube::ObjectKey key) override;
   void forget(const std::string& uid) override;
-  // Once the mode is known.
+  // The controller is ready once the mode is known.
   bool is_ready() const override { return is_mode_known_; }
   // Follows the upstream JobSet controller.
   std::vector<kube::BackgroundTask> tasks() override;
@@ -56,14 +56,14 @@ class JobSetController final : public kube::Controller {
   void observe(const kube::StoredObject& stored, const JobSet& jobset,
                std::span<const JobView* const> jobs, jobset::Observed& observed);
   std::vector<const JobView*> jobs_of(const std::string& ns, const std::string& uid) const;
-  // Without those of a former JobSet of the same name, which may still be ending.
+  // Returns the pods without those of a former JobSet of the same name, which may still be ending.
   std::vector<const PodView*> pods_of(const kube::ObjectKey& key, const std::string& uid) const;
   std::vector<const JobView*> removed_jobs_of(const std::string& uid) const;
   // True while the object of this uid exists.
   bool exists(const kube::ObjectKey& key, const std::string& uid) const;
-  // Updates the metrics by the JobSet's status in the cache, which may be one that the reconcile
-  // has written: no reconcile follows a write that changes counters only. One that a TrainJob owns
-  // is counted as that.
+  // Updates the metrics by the JobSet's status in the cache. The reconcile itself may have written
+  // that status: no reconcile follows a write that changes counters only. A JobSet that a TrainJob
+  // owns is counted as that.
   void measure(const kube::ObjectKey& key, const std::string& uid);
   void count_end(const char* counter, std::uint32_t times) const;
   void upstream_changed(bool is_present);
@@ -79,8 +79,8 @@ class JobSetController final : public kube::Controller {
   std::unordered_map<std::string, std::shared_ptr<LastWarning>> warnings_;  // by uid
   jobset::FailurePatternCache failure_patterns_;
   bool is_mode_known_;
-  // Jobs that were complete when they were deleted, in their last state: by the uid of their
-  // JobSet, as long as that exists, and by name.
+  // These Jobs were complete when they were deleted. They are kept in their last state, by the uid
+  // of their JobSet, as long as that exists, and by name.
   std::unordered_map<std::string, std::map<std::string, Job>> removed_;
   const JobMetrics job_metrics_;
   std::unordered_map<std::string, JobRecord> records_;  // by uid, also of finished JobSets

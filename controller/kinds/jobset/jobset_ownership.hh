@@ -16,8 +16,8 @@ namespace trainer {
 // spec.managedBy of JobSets that this controller manages and the upstream controller ignores.
 inline constexpr std::string_view kManagedByTrainer = "trainer.kubeflow.org/jobset-expander";
 
-// The configured mode, whether a JobSet controller runs here, and whether upstream's runs.
-// Concurrency: written on the control loops' thread, mode() from any.
+// This holds the configured mode, whether a JobSet controller runs here, and whether upstream's
+// runs. Concurrency: written on the control loops' thread; mode() may be called on any thread.
 class JobSetOwnership {
  public:
   explicit JobSetOwnership(JobSetControllerMode mode) : mode_(mode) {}
@@ -28,7 +28,7 @@ class JobSetOwnership {
   // configured. Calls the handlers and returns true if the mode has changed.
   bool set_upstream_present(bool is_present);
   void on_change(std::function<void()> handler) { handlers_.push_back(std::move(handler)); }
-  // Own, Share or Off; never Auto.
+  // Returns Own, Share or Off; never Auto.
   JobSetControllerMode mode() const;
   JobSetControllerMode configured() const { return mode_; }
   // Returns whether this controller manages a JobSet with this spec.managedBy. It manages one with

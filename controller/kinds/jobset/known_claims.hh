@@ -13,32 +13,34 @@
 
 namespace trainer {
 
-// Claims are not watched. Where nothing is known about a JobSet's claims, they are read by name.
-// One that is being deleted does not count, since no pod can mount it. Concurrency: the control
+// Claims are not watched. If nothing is known about a JobSet's claims, they are read by name. A
+// claim that is being deleted does not count, since no pod can mount it. Concurrency: the control
 // loops' thread.
 class KnownClaims {
  public:
-  // `is_current`: whether a JobSet of this key and uid still exists. `failed_pods`: of its Jobs.
+  // `is_current` returns whether a JobSet of this key and uid still exists. `failed_pods` returns
+  // the number of failed pods of its Jobs.
   KnownClaims(kube::ApiClient& client,
               std::function<bool(const kube::ObjectKey& key, const std::string& uid)> is_current,
               std::function<std::int64_t(const JobSet& jobset)> failed_pods)
       : client_(client), is_current_(std::move(is_current)), failed_pods_(std::move(failed_pods)) {}
 
-  // Errors: the API server's.
+  // Reads the claims that are not known. Errors are the API server's.
   kube::Task<kube::Result<void>> read(const JobSet& jobset);
   bool has(const std::string& uid) const { return claims_.contains(uid); }
   std::set<std::string> names(const std::string& uid) const;
-  // Adds claims that a plan has created.
+  // Adds the claims that a plan has created.
   void add(const JobSet& jobset, const std::set<std::string>& created);
   void forget(const std::string& uid) { claims_.erase(uid); }
-  // Forgets the claims where more pods have failed since they were read: the Job controller
-  // replaces failed pods by itself, and a claim that was being deleted ends with its last pod.
+  // Forgets the claims if more pods have failed since they were read: the Job controller replaces
+  // failed pods by itself, and a claim that is being deleted ends with its last pod.
   void forget_after_failures(const JobSet& jobset);
 
   static std::set<std::string> created_by(const kube::Plan& plan);
 
  private:
-  // Claims that were found or created, and how many pods had failed at that time.
+  // These are the claims that were found or created, and the number of pods that had failed at that
+  // time.
   struct Claims {
     std::set<std::string> names;
     std::int64_t failed_pods = 0;

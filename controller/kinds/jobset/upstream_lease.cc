@@ -27,10 +27,11 @@ constexpr std::string_view kLeaseName = "6d4f6a47.jobset.x-k8s.io";
 constexpr std::string_view kUpstreamNamespace = "jobset-system";
 constexpr std::string_view kUpstreamWebhooks = "jobset-validating-webhook-configuration";
 constexpr std::chrono::seconds kExpiryCheck{1};
-// Between two reads of upstream's webhooks, which are read only while there is an ignored Lease.
+// Upstream's webhooks are read at this interval, and only while there is an ignored Lease.
 constexpr std::chrono::seconds kWebhooksCheck{10};
-// Limits of a Lease's duration in seconds. Upstream's default is 15. The API server accepts 68
-// years, and if the holder of such a Lease were gone, no one would take over for that time.
+// These are limits of a Lease's duration in seconds. Upstream's default is 15. The API server
+// accepts 68 years, and if the holder of such a Lease were gone, no process would replace it for
+// that time.
 constexpr std::int64_t kNone = 0;
 constexpr std::int64_t kLongest = 60;
 
@@ -38,10 +39,10 @@ std::string selector() {
   return "metadata.name=" + std::string(kLeaseName);
 }
 
-// Until when each Lease of that name is held; a released one is not in the map. While a list is
-// being read, Leases that it has not brought yet stay as they were. A trusted Lease that was held
-// and has expired counts as held until confirm_expired() has asked the API server: the watch's
-// connection may be dead.
+// The sink knows until when each Lease of that name is held; a released one is not in the map.
+// While a list is being read, Leases that it has not brought yet do not change. A trusted Lease
+// that was held and has expired counts as held until confirm_expired() has asked the API server:
+// the watch's connection may be dead.
 class LeaseSink final : public kube::WatchSink {
  public:
   LeaseSink(kube::Clock& clock, std::function<void()> on_listed)
@@ -121,8 +122,9 @@ class LeaseSink final : public kube::WatchSink {
     }
   }
 
-  // A Lease that is seen for the first time may have expired long ago, which only its renewTime
-  // shows. After that, a renewal counts from when it is seen: its holder's clock may be wrong.
+  // A Lease that is seen for the first time may have expired long ago; only its renewTime shows
+  // that. After that, a renewal counts from the time when it is seen, because its holder's clock
+  // may be wrong.
   void renew(const kube::ObjectKey& key, kube::Time renewed, std::chrono::seconds duration) {
     const auto at = held_.find(key);
     if (at == held_.end()) {
@@ -155,8 +157,8 @@ Task<void> confirm_expired(LeaseSink& sink, kube::ApiClient& client) {
   if (page) sink.confirm_expired(found, asked_at);
 }
 
-// The namespace of upstream's webhooks, which only administrators write; none if there are no such
-// webhooks.
+// Returns the namespace of upstream's webhooks, which only administrators write; none if there are
+// no such webhooks.
 Task<kube::Result<std::set<std::string>>> webhook_namespaces(kube::ApiClient& client) {
   std::set<std::string> found;
   kube::ObjectKey key;
@@ -201,11 +203,12 @@ class Follower {
     if (sink_.has_expired()) co_await confirm_expired(sink_, client_);
     report_ignored();
     if (reported_ != sink_.is_held()) options_.on_change(*(reported_ = sink_.is_held()));
-    // After the first result: reconciles start then.
+    // Reconciles start after the first result.
     if (options_.on_synced) std::exchange(options_.on_synced, nullptr)();
   }
 
-  // False if they could not be read, and nothing was reported yet: the first report waits for them.
+  // Returns false if the webhooks could not be read and nothing was reported yet: the first report
+  // waits for them.
   Task<bool> read_webhooks() {
     const auto now = client_.clock().steady();
     if (now < next_read_) co_return true;

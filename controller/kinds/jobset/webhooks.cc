@@ -40,7 +40,7 @@ Webhook webhook(bool is_mutating, std::string name, std::string path) {
 
 AdmissionRegistration jobset_admission(std::shared_ptr<const JobSetState> shared,
                                        const jobset::Gates& gates) {
-  // Where another controller manages JobSets, its webhooks validate them.
+  // If another controller manages JobSets, its webhooks validate them.
   const auto is_active = [shared] {
     return shared->ownership.mode() == JobSetControllerMode::kOwn;
   };

@@ -1,4 +1,4 @@
-// Admission of JobSets.
+// The JobSets' admission is made here.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// A Node's labels, read live: nodes are not watched.
+// A Node's labels are read from the API server, since nodes are not watched.
 #pragma once
 
 #include <optional>
@@ -9,7 +9,8 @@
 
 namespace trainer {
 
-// nullopt when there is no such node. Errors: those of the API server, with the node's name.
+// Returns nullopt if there is no such node. Errors are those of the API server, with the node's
+// name.
 kube::Task<kube::Result<std::optional<kube::StringMap>>> read_node_labels(kube::ApiClient& client,
                                                                           std::string node);
 

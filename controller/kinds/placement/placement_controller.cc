@@ -50,7 +50,7 @@ void PlacementController::on_pod(const Pod& before, const Pod& after) {
 }
 
 Task<Result<kube::Requeue>> PlacementController::reconcile(kube::ObjectKey key) {
-  // Where another controller manages JobSets, it keeps their pods in place too.
+  // If another controller manages JobSets, it also repairs the placement of their pods.
   if (shared_->ownership.mode() != JobSetControllerMode::kOwn) co_return kube::Requeue{};
   const auto known = pods_.find(key);
   if (!known || !known->is_exclusive_leader) co_return kube::Requeue{};

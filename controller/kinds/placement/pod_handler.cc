@@ -68,7 +68,7 @@ Task<Result<void>> PodHandler::list_leaders(const AdmissionRequest& request, Fac
   const std::string base_name = *facts.wanted_leader;
   facts.wanted_leader.reset();
   std::vector<jobset::LeaderPod> found;
-  // Labels that the API server refuses are on no pod.
+  // No pod has labels that the API server refuses.
   if (const auto selector = jobset::leader_selector(request.object)) {
     std::function<void(std::string_view)> on_item = [&found, &base_name](std::string_view text) {
       const auto pod = kube::parse_json(text, kube::kObjectLimits, jobset::read_of_listed_pods());

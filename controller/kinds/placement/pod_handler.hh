@@ -1,4 +1,5 @@
-// Reviews of pods under exclusive placement. The rules' lookups are read from the API server.
+// Pods under exclusive placement are reviewed here. The lookups of the rules are read from the API
+// server.
 #pragma once
 
 #include "kube/client/api_client.hh"
@@ -10,8 +11,8 @@ namespace trainer {
 // labels, and its node is read by name. Both come from the API server and not from a cache, because
 // a leader has often been bound just before its followers are created.
 //
-// Errors: those of the API server, with what was read. It is no error if an object does not exist:
-// the rules decide about that. Concurrency: the io_context thread of `client`.
+// Errors are those of the API server, with what was read. It is no error if an object does not
+// exist: the rules decide about that. Concurrency: the io_context thread of `client`.
 class PodHandler {
  public:
   explicit PodHandler(kube::ApiClient& client) : client_(client) {}
@@ -23,7 +24,7 @@ class PodHandler {
   class Facts;
   using Rules = AdmissionAnswer (*)(const AdmissionRequest&, const jobset::PlacementLookups&);
   kube::Task<kube::Result<AdmissionAnswer>> evaluate(Rules rules, AdmissionRequest request);
-  // `facts` lives in the caller's frame, which awaits these.
+  // `facts` lives in the frame of the caller, which awaits these functions.
   kube::Task<kube::Result<void>> list_leaders(const AdmissionRequest& request, Facts& facts);
   kube::Task<kube::Result<void>> read_node(Facts& facts);
 

@@ -66,7 +66,7 @@ Task<Result<AdmissionAnswer>> validate(AdmissionRequest request, AdmissionReader
 
 AdmissionRegistration placement_admission(std::shared_ptr<const JobSetState> shared,
                                           bool is_published) {
-  // Where another controller manages JobSets, its webhooks place their Pods.
+  // If another controller manages JobSets, its webhooks place their Pods.
   const auto is_active = [shared] {
     return shared->ownership.mode() == JobSetControllerMode::kOwn;
   };

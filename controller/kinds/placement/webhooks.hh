@@ -1,4 +1,4 @@
-// Admission of Pods under exclusive placement.
+// The admission of Pods under exclusive placement is made here.
 #pragma once
 
 #include <memory>

@@ -21,7 +21,7 @@ namespace {
 using kube::FieldErrors;
 using kube::Json;
 
-// Offline, claims and priority classes count as existing.
+// Offline, it is assumed that all claims and priority classes exist.
 AdmissionLookups lookups(const RenderInputs& inputs) {
   AdmissionLookups lookups;
   lookups.runtime = [&inputs](const std::string& kind, const std::string& ns,
@@ -79,7 +79,7 @@ std::string without_line_ends(std::string_view text) {
   return std::string(text.substr(0, text.find_last_not_of("\n ") + 1));
 }
 
-// Left out where the status message contains it already.
+// The failure is left out if the status message contains it already.
 void add_first_failure(const TrainJobStatus& status, ObjectState& state) {
   if (!status.firstFailure) return;
   const FirstFailure& first = *status.firstFailure;

@@ -50,7 +50,7 @@ Task<Result<bool>> JobReader::read_needs(const TrainJob& job, const TrainJobPlan
     std::shared_ptr<LastWarning> warning(state, &state->warning);
     if (co_await read_last_warning(client_, job.metadata.ns, plan.needs_events, warning)) {
       has_read = true;
-      // One may have been deleted.
+      // A dependent object may have been deleted.
       if (warning->text.starts_with("FailedMount")) state->forget_dependents();
     }
   }

@@ -16,17 +16,18 @@ namespace trainer {
 // Concurrency: the control loops' thread.
 class JobReader {
  public:
-  // One reconcile's inputs that are in no cache.
+  // These inputs of one reconcile are in no cache.
   struct Reads {
     std::shared_ptr<const RuntimeSnapshot> live_runtime;
     std::string runtime_error;
   };
 
-  // `is_namespaced`: ClusterTrainingRuntimes may not be read.
+  // `is_namespaced` says that ClusterTrainingRuntimes may not be read.
   JobReader(kube::ApiClient& client, const StoredCache& jobsets, bool is_namespaced)
       : client_(client), jobsets_(jobsets), is_namespaced_(is_namespaced), snapshots_(client) {}
 
-  // Reads what the plan lacks. True when something was read, so that planning again makes sense.
+  // Reads the objects that the plan lacks. Returns true if something was read, so that it makes
+  // sense to plan again.
   kube::Task<kube::Result<bool>> read_needs(const TrainJob& job, const TrainJobPlan& plan,
                                             std::shared_ptr<JobState> state, Reads& reads);
   // Stores those of the written objects in `state` that are in no cache.

@@ -19,7 +19,7 @@ namespace trainer {
 struct JobState {
   std::optional<std::shared_ptr<const SnapshotView>> snapshot;
   bool is_fresh = true;  // this process has not read or written anything for this job yet
-  // TrainJobObserved has the meaning of these, and of the members of the same name below.
+  // These, and the members of the same name below, mean the same as in TrainJobObserved.
   std::map<std::string, bool> dependents;
   std::map<std::string, std::shared_ptr<const kube::Json>> dependent_objects;
   std::shared_ptr<const kube::CompressedText> deleted_jobset;
@@ -33,7 +33,8 @@ struct JobState {
   LastWarning warning;                                       // about a pod, a Job or the JobSet
   JobRecord record;                                          // the metrics read it
 
-  // Kept of a snapshot that was forgotten: if its text is still the same, it is not parsed again.
+  // This part of a forgotten snapshot is kept: if its text is still the same, it is not parsed
+  // again.
   std::shared_ptr<const RuntimeSnapshot> former_content;
 
   // Dependent objects are read again before they are written again.

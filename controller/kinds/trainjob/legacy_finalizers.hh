@@ -12,15 +12,15 @@
 
 namespace trainer {
 
-// A merge patch, conditional on the version; nullopt where an object has no such finalizer.
+// Returns a merge patch, conditional on the version; nullopt if an object has no such finalizer.
 std::optional<kube::Json> without_legacy_finalizer(const kube::Json& runtime);
 
 // Without this, a runtime with that finalizer could never be deleted, nor could its namespace.
 // Concurrency: the control loops' thread. Only the leader uses it.
 class LegacyFinalizers {
  public:
-  // `cluster_runtimes` null: they are not watched. `is_enabled` false: it only warns, once, that
-  // such a runtime exists.
+  // `cluster_runtimes` is null if they are not watched. If `is_enabled` is false, it only warns,
+  // once, that such a runtime exists.
   LegacyFinalizers(kube::asio::io_context& io, kube::ApiClient& client, const StoredCache& runtimes,
                    const StoredCache* cluster_runtimes, bool is_enabled, const kube::Log& log)
       : client_(client),

@@ -13,8 +13,8 @@ namespace trainer {
 using kube::Result;
 using kube::Task;
 
-// The caller that sends a request. When it ends, for whatever reason, the waiting callers are
-// woken, and the next request can start.
+// This is the caller that sends a request. When it ends, for whatever reason, the waiting callers
+// are woken, and the next request can start.
 struct RuntimeSnapshots::Sender {
   std::shared_ptr<Runtime> runtime;
   std::shared_ptr<Call> call;
@@ -78,7 +78,8 @@ Task<Result<RuntimeSnapshots::Content>> RuntimeSnapshots::send(kube::Resource re
 RuntimeSnapshots::Content RuntimeSnapshots::of(std::string_view text, std::string_view own_hash) {
   const auto at = contents_.find(kube::sha256_hex(text));
   if (at != contents_.end()) {
-    // A text beyond the limits for texts of other users may still be the job's own snapshot.
+    // The text may be beyond the limits for texts of other users, and still be the job's own
+    // snapshot.
     auto known = at->second.lock();
     if (known && (known->is_object || known->is_own || at->first != own_hash)) return known;
   }

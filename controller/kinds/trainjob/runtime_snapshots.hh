@@ -1,4 +1,4 @@
-// Snapshots of runtimes: read from the API server; equal texts are kept in memory once.
+// Snapshots of runtimes are read from the API server. Equal texts are kept in memory once.
 #pragma once
 
 #include <map>
@@ -22,16 +22,16 @@ class RuntimeSnapshots {
   RuntimeSnapshots(const RuntimeSnapshots&) = delete;
   RuntimeSnapshots& operator=(const RuntimeSnapshots&) = delete;
 
-  // The current runtime, read by a request that was sent after this call, so a runtime that was
+  // Reads the current runtime by a request that is sent after this call, so a runtime that was
   // applied just before its job is found. Callers that come while a request is in flight share the
   // next one, so a thousand jobs take a few requests.
   kube::Task<kube::Result<Content>> read_live(kube::Resource resource, kube::ObjectKey key);
-  // The content of a snapshot's text, read as by snapshot_from(); the same object for the same text
-  // while it is in use.
+  // Returns the content of a snapshot's text, read by snapshot_from(). Calls with the same text get
+  // the same object while it is in use.
   Content of(std::string_view text, std::string_view own_hash = {});
 
  private:
-  // One request, for all callers that wait for it.
+  // This is one request, for all callers that wait for it.
   struct Call {
     explicit Call(kube::asio::any_io_executor executor) : done(std::move(executor)) {}
     kube::Notifier done;  // notified when there is a `result`
@@ -50,7 +50,8 @@ class RuntimeSnapshots {
   kube::Task<kube::Result<Content>> send(kube::Resource resource, kube::ObjectKey key,
                                          std::shared_ptr<Runtime> runtime);
   Content keep(Content content);
-  // Forgets what is not in use, each time as much has been added as was left.
+  // Forgets the contents that are not in use. It does so each time as many were added as were left
+  // before.
   void sweep();
 
   kube::ApiClient& client_;

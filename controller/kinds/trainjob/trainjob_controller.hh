@@ -1,5 +1,5 @@
-// observe -> plan -> run for one TrainJob. Every rule is in runtimes/trainjob; this reads what the
-// plan needs, and executes it.
+// A reconcile of one TrainJob is observe -> plan -> run. Every rule is in runtimes/trainjob; this
+// reads what the plan needs, and executes it.
 #pragma once
 
 #include <memory>
@@ -58,7 +58,8 @@ class TrainJobController final : public kube::Controller {
   };
   static DecodedJob decode_job(std::shared_ptr<const kube::Json> object);
 
-  // The JobSet that has the job's name, and the last state of an earlier one that was deleted.
+  // This is the JobSet that has the job's name, and the last state of an earlier one that was
+  // deleted.
   struct Child {
     Stored stored;
     // It was decoded from `stored`, and changes with it.
@@ -83,8 +84,8 @@ class TrainJobController final : public kube::Controller {
                           const std::string& uid);
   void measure(const TrainJob& job, const kube::Json& object, JobState& state,
                const JobSet* jobset) const;
-  // Updates the job's metrics by its status in the cache, which may be one that this reconcile has
-  // written. `before`: the object as it was reconciled.
+  // Updates the job's metrics by its status in the cache, which this reconcile may have written.
+  // `before` is the object in the version that was reconciled.
   void measure_written(const Stored& before, JobState& state);
 
   const kube::ControllerContext context_;

@@ -57,7 +57,7 @@ bool changes_patches(const AdmissionRequest& request) {
   return !is_empty && (before == nullptr || after == nullptr || *before != *after);
 }
 
-// The text of the job's own snapshot; nullptr where the ConfigMap is not that.
+// Returns the text of the job's own snapshot; nullptr if the ConfigMap is not that snapshot.
 std::shared_ptr<const std::string> text_of_snapshot(const Json& config_map, const Json& job) {
   const auto meta = kube::ObjectMeta::of(config_map);
   const kube::OwnerReference* owner = meta.controller();

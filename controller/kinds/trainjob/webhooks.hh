@@ -1,4 +1,4 @@
-// Admission of TrainJobs and their runtimes.
+// The admission of TrainJobs and their runtimes is made here.
 #pragma once
 
 #include "controller/admission/webhook.hh"

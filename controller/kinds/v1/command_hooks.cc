@@ -39,7 +39,7 @@ tl::expected<Rendered, FieldErrors> render(const Json& object, const Framework& 
   return rendered;
 }
 
-// Adds to the report how many pods run, where a job that has not ended lacks some.
+// Adds to the report how many pods run, if a job that has not ended lacks some.
 void add_waiting(const Job& job, const Framework& framework, ObjectState& state) {
   std::int64_t wanted = 0;
   std::int64_t running = 0;

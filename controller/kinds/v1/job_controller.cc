@@ -47,7 +47,7 @@ JobController::JobController(const kube::ControllerContext& context, const Frame
         return read_job(*object, framework.replica_specs);
       }) {}
 
-// A new pod that waits needs no reconcile: the plan that has created it knows it already.
+// A new pod that waits needs no reconcile: the plan that has created it counts it already.
 void JobController::on_pod(const Pod& before, const Pod& after) {
   if (is_unchanged(before, after) || (!before && after->phase == "Pending")) return;
   const PodView& pod = after ? *after : *before;
@@ -114,7 +114,7 @@ Task<Result<Requeue>> JobController::reconcile(kube::ObjectKey key) {
   }
   // It is not known which of them were written, or another client must change one.
   if (!done || is_blocked) memory->dependents.clear();
-  // A finished job's pods are reported no more.
+  // The pods of a finished job are no longer reported.
   if ((*decoded)->status.completionTime) {
     memories_.erase(stored->uid);
   } else if (const auto now = jobs_.find(key); now && now->uid == stored->uid) {
@@ -176,7 +176,7 @@ void JobController::remember(std::vector<Action> written, Memory& memory) const 
         memory.dependents[name] = nullptr;
         break;
       case Action::Verb::kMergePatch:
-        memory.dependents.erase(name);  // read again
+        memory.dependents.erase(name);  // it is read again
         break;
     }
   }
@@ -204,7 +204,7 @@ void JobController::count_actions(const JobPlan::Counts& counts, const std::stri
   if (counts.restarted > 0) job_metrics_.restarted("failure", counts.restarted);
 }
 
-// By the stored status: what this reconcile writes is counted in the next one.
+// The metrics follow the stored status: the next reconcile counts what this one writes.
 void JobController::measure(const Job& job) {
   const kube::ObjectMeta& meta = job.metadata;
   // A job that had finished before it was restored is counted once its status says so.

@@ -1,4 +1,4 @@
-// observe -> plan -> run for one V1 job. Every rule is in runtimes/v1.
+// A reconcile of one V1 job is observe -> plan -> run. Every rule is in runtimes/v1.
 #pragma once
 
 #include <cstdint>
@@ -48,7 +48,7 @@ class JobController final : public kube::Controller {
 
   Observed observe(const Job& job, const Memory& memory) const;
   kube::Task<kube::Result<JobPlan>> make_plan(const Job& job, std::shared_ptr<Memory> memory);
-  // Keeps what was written of the dependent objects.
+  // Stores those of the written objects that are dependent objects.
   void remember(std::vector<kube::Action> written, Memory& memory) const;
   // Counts what the status says, once it is stored, and what was done, once all of it was.
   void count_status(const JobPlan::Counts& counts, const std::string& ns) const;

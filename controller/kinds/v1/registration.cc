@@ -42,8 +42,8 @@ std::vector<Watch> watches(const Framework& framework, const Settings& settings)
   return watches;
 }
 
-// An object that a job owns, and that is read by its name. Only autoscalers are deleted before
-// their job, and a ServiceAccount is never changed.
+// Returns the rule for an object that a job owns and that is read by its name. Only autoscalers are
+// deleted before their job, and a ServiceAccount is never changed.
 kube::PolicyRule dependent_rule(const kube::Resource& resource) {
   std::vector<std::string> verbs{"create", "get"};
   if (resource.group == "autoscaling") verbs.insert(verbs.begin() + 1, "delete");
@@ -51,8 +51,8 @@ kube::PolicyRule dependent_rule(const kube::Resource& resource) {
   return {"", {resource.group}, {resource.plural}, {}, std::move(verbs)};
 }
 
-// A kind whose jobs give rights away has a ClusterRole of its own, which is bound only where the
-// kind is reconciled: with these rights one can reach into pods of others.
+// Some kinds have jobs that pass rights on. Each has a ClusterRole of its own, which is bound only
+// if the kind is reconciled: with these rights one can run commands in pods of others.
 std::string option_of(const Framework& framework) {
   const auto& all = framework.dependents;
   const bool gives_rights = std::find(all.begin(), all.end(), kube::kRoles) != all.end();

@@ -1,4 +1,4 @@
-// The kinds of V1 jobs, as one registration each.
+// Each kind of V1 jobs is one registration.
 #pragma once
 
 #include "controller/registration/kind_registration.hh"

@@ -1,4 +1,4 @@
-// Admission of V1 jobs.
+// The admission of V1 jobs is made here.
 #pragma once
 
 #include "controller/admission/webhook.hh"
@@ -6,8 +6,8 @@
 
 namespace trainer::v1 {
 
-// Under the names and paths of upstream (Training Operator, manifests/base/webhook). No webhook
-// writes a job.
+// Names and paths are upstream's (Training Operator, manifests/base/webhook). No webhook writes a
+// job.
 AdmissionRegistration job_admission(const Framework& framework, const Settings& settings);
 
 }  // namespace trainer::v1

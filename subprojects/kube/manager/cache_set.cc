@@ -55,8 +55,8 @@ CacheSet::Entry* CacheSet::find(const Collection& collection) const {
 void CacheSet::update_if_newer(const Resource& resource, std::string_view answer) {
   for (const auto& entry : entries_) {
     if (entry->collection.resource != resource) continue;
-    // The answer to a delete is the object with its deletionTimestamp, its last state, or a Status;
-    // only the watch event is final.
+    // The answer to a delete is the object with its deletionTimestamp, its last state, or a Status.
+    // Only the watch event is final.
     if (scan_string(answer, "kind") != resource.kind) return;
     if (selects(entry->collection.label_selector, answer)) entry->cache->update_if_newer(answer);
   }

@@ -1,4 +1,4 @@
-// The collections that a process watches, each once.
+// A process watches these collections, each once.
 #pragma once
 
 #include <chrono>
@@ -31,17 +31,18 @@ class CacheSet {
   struct Entry {
     Collection collection;
     std::unique_ptr<AnyObjectCache> cache;
-    bool is_required = false;  // else the process is ready while the kind is not served
+    bool is_required = false;  // if it is false, the process is ready while the kind is not served
     bool is_unserved = false;
-    bool is_interrupted = false;  // its watch: objects may have changed or gone since
+    bool is_interrupted =
+        false;  // its watch is interrupted: objects may have changed or gone since
     // The time of its watch's last message.
     std::optional<std::chrono::steady_clock::time_point> heard_at{};
   };
 
-  // The cache of this collection; made if there is none yet.
+  // Returns the cache of this collection, and makes it if there is none yet.
   AnyObjectCache& add(const Collection& collection, const MakeCache& make, bool is_required);
 
-  // Errors: std::logic_error where the collection was not added, or with another type.
+  // Errors: std::logic_error if the collection was not added, or was added with another type.
   template <class T>
   const ObjectCache<T>& get(const Collection& collection) const {
     const Entry* const entry = find(collection);

@@ -1,4 +1,4 @@
-// A controller as the manager runs it, and the value that describes one.
+// The manager runs a controller through this interface, and makes it from a registration.
 #pragma once
 
 #include <chrono>
@@ -51,14 +51,14 @@ class Controller {
   virtual Task<Result<Requeue>> reconcile(ObjectKey key) = 0;
   // An object of the primary collection was deleted, or replaced by one with another uid.
   virtual void forget(const std::string& /*uid*/) {}
-  // False while something besides the caches must be known before the first reconcile.
+  // Returns false while something besides the caches must be known before the first reconcile.
   virtual bool is_ready() const { return true; }
-  // On every replica, from the start of its watches.
+  // These tasks run on every replica, from the start of its watches.
   virtual std::vector<BackgroundTask> tasks() { return {}; }
-  // This replica starts to lead, and nothing was enqueued before: enqueues what is to be reconciled
-  // of a primary collection that is not kept as StoredObjects.
+  // This replica starts to lead, and nothing was enqueued before. If the primary collection is not
+  // kept as StoredObjects, this enqueues the objects that are to be reconciled.
   virtual void enqueue_all() {}
-  // On the leader, besides its workers.
+  // These tasks run on the leader, besides its workers.
   virtual std::vector<BackgroundTask> leader_tasks() { return {}; }
 };
 
@@ -69,11 +69,11 @@ struct Watch {
   CacheSet::MakeCache make_cache;
   // Adds indexes and the controller's event handler to the cache; may be null.
   std::function<void(AnyObjectCache& cache, Controller& controller)> connect;
-  // False: the process is ready, and runs, while the cluster does not serve the kind.
+  // If this is false, the process is ready, and runs, while the cluster does not serve the kind.
   bool is_required = true;
 
-  // The handler maps an event to keys and a debounce; it may be null where the controller only
-  // reads the cache.
+  // The handler maps an event to keys and a debounce; it may be null if the controller only reads
+  // the cache.
   template <class Class, class T>
   static Watch of(Collection collection, typename ObjectCache<T>::Transform transform,
                   void (Class::*handler)(const std::shared_ptr<const T>& before,
@@ -122,9 +122,9 @@ struct ControllerRegistration {
   std::string component;   // source of its events; "": the manager's
   std::string group_kind;  // "Kind.group", its key in `groupKindConcurrency`; "": fixed workers
   int workers = 1;         // reconciles at a time, unless configured
-  // The collection whose objects are reconciled is the first watch. Where it is kept as
-  // StoredObjects, the manager enqueues what changes in it, keeps its uids in the owner index and
-  // calls forget(); a primary of another type has a handler for that, and enqueue_all().
+  // The first watch has the collection whose objects are reconciled. If it is kept as
+  // StoredObjects, the manager enqueues its changed objects, keeps their uids in the owner index
+  // and calls forget(). A primary of another type has a handler for that, and enqueue_all().
   std::vector<Watch> watches;
   DebounceTimes debounce{};
   DefaultFailure default_failure;

@@ -1,4 +1,4 @@
-// Objects that reconciles read often, decoded once for each version.
+// Objects that reconciles read often are decoded once for each version.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace kube {
 
-// T is the decoded type. A table of fixed size in which a new entry replaces the one in its slot,
+// T is the decoded type. The table has a fixed size, and a new entry replaces the one in its slot,
 // so its memory is bounded for any number of objects. Large objects are not kept. Concurrency: one
 // thread; results stay valid.
 template <class T>

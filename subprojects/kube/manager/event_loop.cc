@@ -11,10 +11,12 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-// Shorter handlers are timed together, so the time of a slow one may be too long by this much.
+// Shorter handlers are timed together, so the measured time of a slow one may be too long by this
+// much.
 constexpr std::chrono::milliseconds kReadEvery{1};
 
-// Processor time, not wall time: waiting for events, or for the processor, is not a slow handler.
+// The loop measures processor time, not wall time: a handler is not slow because it waits for
+// events, or for the processor.
 nanoseconds processor_time() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);

@@ -18,8 +18,8 @@ namespace kube {
 // status of this process, or a status of this process that only changed counters.
 enum class ChangeSource { kOthers, kOwnStatus, kOwnCounters };
 
-// The queues of all controllers, and the owner index: uid -> (controller, key). Concurrency: the
-// control loops' thread.
+// The router has the queues of all controllers, and the owner index: uid -> (controller, key).
+// Concurrency: the control loops' thread.
 class EventRouter {
  public:
   using Enqueue = std::function<void(const ObjectKey& key, Debounce debounce)>;
@@ -40,9 +40,9 @@ class EventRouter {
   void enqueue(std::size_t controller, const ObjectKey& key, Debounce debounce) {
     queues_[controller](key, debounce);
   }
-  // The key of the object of this uid among those that `controller` reconciles, or nullptr. `ns`:
-  // of the object that names the uid as its owner. Any user can write any uid into an owner
-  // reference, and the garbage collector counts only owners of the same namespace.
+  // Returns the key of the object of this uid among those that `controller` reconciles, or nullptr.
+  // `ns` is the namespace of the object that names the uid as its owner. Any user can write any uid
+  // into an owner reference, and the garbage collector counts only owners of the same namespace.
   const ObjectKey* find_owner(std::size_t controller, std::string_view ns,
                               const std::string& uid) const {
     const auto at = owners_.find(uid);
@@ -50,7 +50,7 @@ class EventRouter {
     const Owner& owner = at->second;
     return owner.controller == controller && owner.key.ns == ns ? &owner.key : nullptr;
   }
-  // Enqueues that object. False: there is none.
+  // Enqueues that object. Returns false if there is none.
   bool enqueue_owner(std::size_t controller, std::string_view ns, const std::string& uid,
                      Debounce debounce) {
     const ObjectKey* const key = find_owner(controller, ns, uid);
@@ -62,14 +62,14 @@ class EventRouter {
   void remove_owner(const std::string& uid) { owners_.erase(uid); }
 
   ChangeSource source() const { return source_; }
-  // The debounce of the change that handlers see; nullopt: no reconcile is needed, since this
-  // process wrote the change, and only counters changed.
+  // Returns the debounce of the change that handlers see. nullopt says that no reconcile is needed,
+  // since this process wrote the change, and only counters changed.
   std::optional<Debounce> debounce_of_change() const {
     if (source_ == ChangeSource::kOwnCounters) return std::nullopt;
     return source_ == ChangeSource::kOwnStatus ? Debounce::kShort : Debounce::kNone;
   }
 
-  // While it lives, changes come from a status of this process.
+  // While a scope lives, changes come from a status of this process.
   class SourceScope {
    public:
     SourceScope(EventRouter& router, ChangeSource source) : router_(router) {

@@ -26,7 +26,7 @@ struct ActionFailure {
 // Concurrency: the control loops' thread; several plans may run at a time, each for another object.
 class Executor {
  public:
-  // `field_manager`: of server-side applies. `writes` bounds what is in flight.
+  // `field_manager` is the one of server-side applies. `writes` bounds the writes in flight.
   Executor(asio::io_context& io, ApiClient& client, CacheSet& caches, Semaphore& writes,
            std::string field_manager, const Log& log)
       : io_(io),
@@ -39,16 +39,16 @@ class Executor {
   Executor& operator=(const Executor&) = delete;
 
   struct Outcome {
-    // The first error of a stage, together with the messages of errors with the same reason, a line
-    // each.
+    // This is the first error of a stage, together with the messages of errors with the same
+    // reason, a line each.
     std::optional<ActionFailure> failure;
-    // False where what was to be created is there, and what was to be deleted is gone: the same
-    // plan would follow again.
+    // It is false if all objects to create exist already, and all objects to delete are gone
+    // already: the same plan would follow again.
     bool has_changed = false;
   };
 
-  // Runs stage by stage, the actions of a stage concurrently. After an error the whole stage is
-  // tried; later stages are then skipped. Every answer enters the caches.
+  // Runs one stage after the other, and the actions of a stage concurrently. After an error the
+  // rest of the stage is still tried, and later stages are skipped. Every answer enters the caches.
   Task<Outcome> run(std::vector<Action> actions);
 
   // Returns whether a cached object is gone, or another one of its name exists, or it is being

@@ -19,8 +19,8 @@ namespace {
 
 constexpr std::array<std::string_view, 4> kNames = {"error", "warn", "info", "debug"};
 
-// JSON that reads as it is, and of which a terminal takes no part for a command: JSON itself
-// escapes what is below U+0020, and nothing else that is hidden.
+// Returns the JSON so that a terminal takes no part of it for a command: JSON itself escapes only
+// what is below U+0020, and no other hidden character.
 std::string without_hidden(std::string_view json) {
   std::string safe;
   while (!json.empty()) {
@@ -38,7 +38,7 @@ std::string without_hidden(std::string_view json) {
   return safe;
 }
 
-// A value is quoted as JSON unless it reads as one plain word.
+// A value is quoted as JSON unless it is one plain word.
 std::string quote(std::string_view value) {
   const auto is_plain = [](char c) {
     return c > ' ' && c < '\x7f' && c != '=' && c != '"' && c != '\\';

@@ -18,7 +18,7 @@ namespace kube {
 enum class LogLevel { kError, kWarn, kInfo, kDebug };
 
 std::string_view name_of(LogLevel level);
-// nullopt for any other text than "error", "warn", "info" and "debug".
+// Returns nullopt for any other text than "error", "warn", "info" and "debug".
 std::optional<LogLevel> parse_log_level(std::string_view name);
 
 struct LogField {
@@ -26,7 +26,8 @@ struct LogField {
   std::string value;
 };
 
-// Concurrency: any thread, also set_level(); a line is written with one write(2) to standard error.
+// Concurrency: any thread may call all functions, also set_level(); a line is written with one
+// write(2) to standard error.
 class Log {
  public:
   enum class Format { kText, kJson };
@@ -49,7 +50,7 @@ class Log {
   // The level applies to all lines from now on.
   void set_level(LogLevel level) { level_.store(level, std::memory_order_relaxed); }
 
-  // One line as it would be written, without a time: for tests.
+  // Returns one line in its written form, without a time; tests use it.
   static std::string format_line(Format format, LogLevel level, std::string_view what,
                                  std::initializer_list<LogField> fields);
 

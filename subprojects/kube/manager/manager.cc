@@ -18,7 +18,7 @@ namespace {
 
 const char* const kInstall = "install its CustomResourceDefinition";
 
-// "jobsets.jobset.x-k8s.io", as its CustomResourceDefinition is called.
+// Returns "jobsets.jobset.x-k8s.io", the name of the CustomResourceDefinition.
 std::string name_of(const CacheSet::Entry& entry) {
   const Resource& resource = entry.collection.resource;
   return resource.group.empty() ? resource.plural : resource.plural + "." + resource.group;
@@ -106,7 +106,7 @@ Manager::Manager(asio::io_context& io, ApiClient& client,
       caches_.add(watch.collection, watch.make_cache, watch.is_required);
     add(std::move(each));
   }
-  // A controller reads the caches of others' primaries, so their handlers come first.
+  // A controller reads the caches of other controllers' primaries, so their handlers come first.
   for (const auto& each : running_) connect_primary(*each);
   for (const auto& each : running_) {
     for (const Watch& watch : each->registration.watches) {
@@ -184,7 +184,7 @@ void Manager::watch(CacheSet::Entry& entry, Milliseconds batch) {
     const bool was_served = !std::exchange(entry.is_unserved, what == "unserved");
     metrics_.watched(plural, what);
     if (what == "error" || what == "gone" || what == "unserved") entry.is_interrupted = true;
-    // A process that waits for a kind says so, once; it is listed again with backoff.
+    // A process that waits for a kind says so once. The kind is listed again with backoff.
     if (entry.is_unserved && was_served && entry.is_required)
       log_.warn("kind is not served", {{"kind", name_of(entry)}, {"then", kInstall}});
     if (what == "malformed" || what == "error") {

@@ -27,10 +27,10 @@ struct ManagerOptions {
   // This function says how many objects of "Kind.group" are reconciled at a time. If it is null,
   // the registrations say it.
   std::function<int(std::string_view group_kind, int otherwise)> concurrency;
-  // Called when a watch, a worker or a task of a controller has ended by an exception. It is not
-  // started again: caches may be stale, or objects not reconciled. May be null.
+  // It is called when a watch, a worker or a task of a controller has ended by an exception. That
+  // is not started again: caches may be stale, or objects not reconciled. May be null.
   std::function<void()> on_task_lost;
-  // Called for every key that an event enqueues; may be null.
+  // It is called for every key that an event enqueues; may be null.
   std::function<void(std::string_view controller, const ObjectKey& key, Debounce debounce)>
       on_enqueue;
 };
@@ -53,12 +53,12 @@ class Manager {
   // Returns the caches that are not synced, "jobsets.jobset.x-k8s.io (not served ...)"; "" if the
   // cause is not a cache.
   std::string missing() const;
-  // When is_ready(), enqueues all objects and starts the workers. Before, nothing is enqueued, so
-  // that the queues of a standby do not grow. Only the leader calls this.
+  // Enqueues all objects and starts the workers when is_ready(). Before that, nothing is enqueued,
+  // so that the queues of a standby do not grow. Only the leader calls this.
   Task<void> start_workers();
   bool is_leading() const { return is_leading_; }
-  // Starts no new reconciles, waits for running ones and sends the events; cancels what still runs
-  // after `limit`.
+  // Starts no new reconciles, waits for running ones and sends the events. Cancels those that still
+  // run after `limit`.
   Task<void> drain(Milliseconds limit);
 
   const CacheSet& caches() const { return caches_; }
@@ -73,8 +73,8 @@ class Manager {
   }
   // Reads queues, workers, caches and watches into the metrics.
   void collect();
-  // The same as JSON, for /debug/state, with the keys that are being reconciled or wait: at most
-  // kMaxShownKeys of each queue.
+  // Returns the same as JSON, for /debug/state, with the keys that are being reconciled or wait: at
+  // most kMaxShownKeys of each queue.
   Json state() const;
   static constexpr std::size_t kMaxShownKeys = 100;
 

@@ -21,8 +21,8 @@ class ManagerMetrics {
     std::uint64_t retries = 0;
     std::size_t workers = 0;  // 0 before they are started
     std::size_t active = 0;   // workers that reconcile now
-    // Seconds that what is reconciled now has taken so far: of all, and of the one that began
-    // first.
+    // These are the seconds that running reconciles have taken so far: of all, and of the one that
+    // began first.
     double unfinished_seconds = 0;
     double longest_seconds = 0;
   };
@@ -37,9 +37,10 @@ class ManagerMetrics {
   // Sets how many Leases of this name are held although none is expected.
   virtual void set_unexpected_leases(std::string_view name, std::size_t count) = 0;
   // The terminal statuses of so many objects have been written; `result` is "succeeded" or
-  // "failed". By 0 to have the series from the start.
+  // "failed". `by` is 0 to create the series from the start.
   virtual void finished(std::string_view kind, std::string_view result, std::uint32_t by) = 0;
-  // Adds to a counter with labels that a kind names itself; by 0 to have the series from the start.
+  // Adds to a counter with labels that a kind names itself. `by` is 0 to create the series from the
+  // start.
   using Labels = std::vector<std::pair<std::string, std::string>>;
   virtual void count(const std::string& name, const std::string& help, const Labels& labels,
                      std::uint32_t by) = 0;
@@ -48,7 +49,7 @@ class ManagerMetrics {
   virtual void observe(const std::string& name, const std::string& help, const Labels& labels,
                        std::optional<std::chrono::duration<double>> took) = 0;
   virtual void status_refused(std::string_view kind, int http_status) = 0;  // by the API server
-  // By Manager::collect().
+  // Manager::collect() calls these.
   virtual void set_queue(std::string_view controller, const QueueFigures& figures) = 0;
   virtual void set_objects(std::string_view kind, std::size_t count) = 0;
   // Sets how long the watches of this resource have received nothing: the longest such time.

@@ -1,4 +1,4 @@
-// The last known state of a collection: what client-go calls an informer's indexer.
+// The cache holds the last known state of a collection: client-go calls it an informer's indexer.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@
 
 namespace kube {
 
-// A cache without its item type: what a manager needs of every cache.
+// This is a cache without its item type: a manager needs these functions of every cache.
 class AnyObjectCache : public WatchSink {
  public:
   // Takes the answer of a write, unless the cache has a newer version or the object has been
@@ -46,11 +46,11 @@ class ObjectCache final : public AnyObjectCache {
  public:
   using Item = T;
   using Pointer = std::shared_ptr<const T>;
-  // nullptr for a malformed object. The text is one object's JSON.
+  // It returns nullptr for a malformed object. The text is one object's JSON.
   using Transform = std::function<std::shared_ptr<T>(std::string_view object)>;
   // `before` or `after` is nullptr when the object is new or deleted.
   using EventHandler = std::function<void(const Pointer& before, const Pointer& after)>;
-  // The value under which an index finds an item; "" leaves it out.
+  // It returns the value under which an index finds an item; "" leaves the item out.
   using IndexFunc = std::function<std::string_view(const T& item)>;
 
   explicit ObjectCache(Transform transform) : transform_(std::move(transform)) {}
@@ -58,16 +58,16 @@ class ObjectCache final : public AnyObjectCache {
   // Handlers are called in the order in which they were added.
   void add_event_handler(EventHandler handler) { handlers_.push_back(std::move(handler)); }
 
-  // Call before the first object. Adding an index of the same name again does nothing.
+  // Call this before the first object. Adding an index of the same name again does nothing.
   void add_index(std::string_view name, IndexFunc value_of) {
     if (std::ranges::find(indexes_, name, &Index::name) == indexes_.end())
       indexes_.push_back({std::string(name), std::move(value_of), {}});
   }
 
-  // By name: the items of a bucket are in one namespace.
+  // A bucket is ordered by name: its items are in one namespace.
   using Bucket = std::map<std::string, Pointer, std::less<>>;
 
-  // The items of a namespace that have this value in an index, in the order of their names.
+  // Returns the items of a namespace that have this value in an index, in the order of their names.
   std::vector<const T*> find_by(std::string_view index, std::string_view ns,
                                 std::string_view value) const {
     std::vector<const T*> found;
@@ -77,7 +77,8 @@ class ObjectCache final : public AnyObjectCache {
     }
     return found;
   }
-  // The same, without a copy; valid until the next change of the cache. nullptr: there is none.
+  // Returns the same without a copy; it is valid until the next change of the cache. nullptr says
+  // that there is none.
   const Bucket* bucket_of(std::string_view index, std::string_view ns,
                           std::string_view value) const {
     for (const Index& each : indexes_) {
@@ -92,7 +93,8 @@ class ObjectCache final : public AnyObjectCache {
     const auto at = items_.find(key);
     return at == items_.end() ? nullptr : at->second.item;
   }
-  // In no order. `visit` takes (const ObjectKey&, const Pointer&) and must not change the cache.
+  // Visits the items in no order. `visit` takes (const ObjectKey&, const Pointer&) and must not
+  // change the cache.
   template <class Visit>
   void each(const Visit& visit) const {
     for (const auto& [key, held] : items_) visit(key, held.item);
@@ -110,7 +112,8 @@ class ObjectCache final : public AnyObjectCache {
 
   bool upsert(std::string_view object) override {
     if (Held* const known = find_known(object)) {
-      // Nearly always the event of a write of this process, whose answer is in the cache already.
+      // This is nearly always the event of a write of this process, whose answer is in the cache
+      // already.
       if (is_listing_) {
         confirm(*known);
       } else {
@@ -151,7 +154,8 @@ class ObjectCache final : public AnyObjectCache {
   }
 
   bool remove(std::string_view object) override {
-    // Not decoded: the last state may be one that cannot be, and the object is gone all the same.
+    // The object is not decoded: it may be impossible to decode its last state, and it is gone in
+    // any case.
     const auto identity = scan_identity(object);
     if (identity.name.empty()) return false;
     const std::string version(identity.version);
@@ -169,7 +173,7 @@ class ObjectCache final : public AnyObjectCache {
   }
   void update_if_newer(Pointer item) {
     const bool is_passed = !seen_.empty() && !is_newer_version(item->resource_version, seen_);
-    // An older version than the watch's, of an object that is not cached: it was deleted.
+    // This version is older than the watch's, and its object is not cached: the object was deleted.
     if (is_passed && items_.count(item->key()) == 0) return;
     replace(std::move(item));
   }
@@ -180,19 +184,20 @@ class ObjectCache final : public AnyObjectCache {
     IndexFunc value_of;
     std::unordered_map<ObjectKey, Bucket, ObjectKeyHash, std::equal_to<>> buckets;  // ns and value
   };
-  // An object, and the last list that had it.
+  // This is an object, and the number of the last list that had it.
   struct Held {
     Pointer item;
     std::size_t list = 0;
   };
-  // Not ordered: each event needs a lookup, and the comparisons of an ordered map read a string in
-  // cold memory at each step.
+  // The map is not ordered: each event needs a lookup, and an ordered map compares strings in cold
+  // memory at each step.
   using Items = std::unordered_map<ObjectKey, Held, ObjectKeyHash, std::equal_to<>>;
   using Changes = std::vector<std::pair<Pointer, Pointer>>;
   using Listed = std::pair<ObjectKey, Pointer>;
   static bool is_before(const Listed& a, const Listed& b) { return a.first < b.first; }
 
-  // A transform that throws does not support this object: it is left out, the others are kept.
+  // A transform that throws does not support this object: that object is left out, the others are
+  // kept.
   std::shared_ptr<T> transform(std::string_view object) {
     try {
       return transform_(object);
@@ -201,8 +206,8 @@ class ObjectCache final : public AnyObjectCache {
     }
   }
 
-  // The cached item, if it has the same version as the text; found without decoding, so that a
-  // relist of thousands reads only the identity of each. nullptr where the text must be decoded.
+  // Returns the cached item if it has the same version as the text. Only the identity is read, so a
+  // relist of thousands decodes nothing. nullptr says that the text must be decoded.
   Held* find_known(std::string_view object) {
     const auto identity = scan_identity(object);
     if (identity.name.empty() || identity.version.empty()) return nullptr;
@@ -237,8 +242,8 @@ class ObjectCache final : public AnyObjectCache {
     return all;
   }
 
-  // Drops items that the list does not have. An item newer than the list was written after it, and
-  // is kept; unless versions went back (`is_restored`) and cannot be compared.
+  // Drops the items that the list does not have. An item newer than the list was written after it,
+  // and is kept, unless versions went back (`is_restored`) and cannot be compared.
   Changes drop_unlisted(bool is_restored) {
     std::vector<Listed> dropped;
     for (auto at = items_.begin(); at != items_.end();) {

@@ -1,4 +1,4 @@
-// When work happens, in one place:
+// This file has all rules about when work happens:
 //
 //   event -> debounce -> reconcile -> status rate limit -> write semaphore -> wake coalescing
 //
@@ -6,9 +6,10 @@
 // together. A status that differs only in counters waits, and its writes are rate limited. The
 // number of writes in flight is bounded. A busy event loop sleeps briefly between two wakes.
 //
-// Namespaces are served in turn where they wait: for workers, one key each, and for writes, one
-// each. So one namespace with a hundred thousand Jobs to create delays the others by a few writes.
-// The order in which it serves its own: keys as they became ready; children before statuses.
+// If several namespaces wait, they are served in turn: for workers, one key each, and for writes,
+// one each. So one namespace with a hundred thousand Jobs to create delays the others by a few
+// writes. Within a namespace, keys are served in the order in which they became ready, and children
+// are written before statuses.
 #pragma once
 
 #include <chrono>
@@ -21,14 +22,15 @@ namespace kube {
 // goes on); a created, changed or deleted object, and a Job's end, cannot wait.
 enum class Debounce { kNone, kShort, kCounters };
 
-// The waits of one controller's objects. They are too short for a user to notice.
+// An object of one controller waits this long. The waits are too short for a user to notice.
 struct DebounceTimes {
   std::chrono::milliseconds brief;     // Debounce::kShort
   std::chrono::milliseconds counters;  // Debounce::kCounters
   // A difference in counters alone waits this long in all, its debounce included, so that related
   // counters (a Job's, its Pods') are one write.
   std::chrono::milliseconds status;
-  // Replaces `counters` and `status` while writes queue: a queued status becomes outdated.
+  // This replaces `counters` and `status` while writes queue, since a queued status becomes
+  // outdated.
   std::chrono::milliseconds under_load;
 };
 
@@ -37,16 +39,18 @@ struct Pacing {
   static constexpr std::chrono::milliseconds kEventBatch{20};
   // The API server stays busy for a while after the last queued write was sent.
   static constexpr std::chrono::milliseconds kLoadCooldown{1'000};
-  // Counters that keep changing are written once in this interval,
+  // Counters that keep changing are written once in this interval.
   static constexpr std::chrono::milliseconds kStatusInterval{1'000};
-  // after a few writes at once: a small job changes its counters a handful of times in all, and
-  // Kueue waits for them.
+  // This many writes are made before the interval applies: a small job changes its counters only a
+  // few times in all, and Kueue waits for them.
   static constexpr int kStatusBurst = 3;
-  // More do not help: with forty, writes no longer queue, so statuses are written more often and a
-  // job takes more requests. The transport must allow more requests, or reads wait for writes.
+  // More writes in flight do not help: with forty, writes no longer queue, so statuses are written
+  // more often and a job takes more requests. The transport must allow more requests than this, or
+  // reads wait for writes.
   static constexpr std::size_t kWritesInFlight = 24;
-  // While creates of children wait, one of so many writes of a namespace is that of a status. Few,
-  // since a status that is written early is written again; enough for counters that users wait for.
+  // While creates of children wait, one of so many writes of a namespace is that of a status. The
+  // share is small, since a status that is written early is written again, but large enough for
+  // counters that users wait for.
   static constexpr std::size_t kStatusShare = 32;
   // A namespace that uses workers of a controller gets another one only while it uses fewer than so
   // many times the number that would be left free. A reconcile may take seconds, so some workers

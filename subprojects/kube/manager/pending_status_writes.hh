@@ -1,4 +1,4 @@
-// Status writes in flight.
+// These status writes are in flight.
 #pragma once
 
 #include <memory>
@@ -11,8 +11,8 @@
 
 namespace kube {
 
-// The event of a status write may arrive before its answer, so while the write is in flight only
-// the versions of its object are recorded. Has keys and versions only. Concurrency: one thread.
+// The event of a status write may arrive before its answer. So while the write is in flight, the
+// versions of its object are only recorded. Holds keys and versions only. Concurrency: one thread.
 class PendingStatusWrites {
  public:
   struct Write {
@@ -22,25 +22,26 @@ class PendingStatusWrites {
   // The outcome says which versions the watch has brought by the end of a write.
   enum class Outcome { kNothing, kOwnWrite, kOtherWrites };
 
-  // Call before the status is sent, and keep the result until end(). A write whose coroutine is
-  // destroyed before that has no effect on later events.
+  // Call this before the status is sent, and keep the result until end(). A write whose coroutine
+  // is destroyed before that has no effect on later events.
   std::shared_ptr<Write> begin(const ObjectKey& key) {
     auto write = std::make_shared<Write>(Write{key, {}});
     writes_[key] = write;
     return write;
   }
-  // True where a write to this object is in flight; then the version has been recorded.
+  // Returns true if a write to this object is in flight; then the version has been recorded.
   bool record(const ObjectKey& key, const std::string& version) {
     const auto at = writes_.find(key);
     const auto write = at == writes_.end() ? nullptr : at->second.lock();
     if (write) write->versions.push_back(version);
     return write != nullptr;
   }
-  // `written_version`: of the answer; "" where nothing was written.
+  // `written_version` is that of the answer; "" if nothing was written.
   Outcome end(const Write& write, std::string_view written_version) {
     writes_.erase(write.object_key);
     if (write.versions.empty()) return Outcome::kNothing;
-    // A status is written only to the version it was planned from: nothing came before it.
+    // A status is written only to the version from which it was planned: no other write came before
+    // it.
     const bool is_own = write.versions.size() == 1 && write.versions.front() == written_version;
     return is_own ? Outcome::kOwnWrite : Outcome::kOtherWrites;
   }

@@ -12,8 +12,8 @@
 namespace kube {
 
 // A difference waits briefly for related ones (a Job's, its Pods'), so that one write has them all.
-// An object whose counters keep changing is written once in an interval, after a burst (see
-// Pacing). Concurrency: one thread.
+// If the counters of an object keep changing, they are written once in an interval, after a burst
+// (see Pacing). Concurrency: one thread.
 class StatusRateLimiter {
  public:
   using Time = std::chrono::steady_clock::time_point;
@@ -31,7 +31,8 @@ class StatusRateLimiter {
     if (left.count() == 0) object.next += Pacing::kStatusInterval;
     return left;
   }
-  // A child of `uid` has changed at `now`: a difference in counters that follows waits since then.
+  // A child of `uid` has changed at `now`: if a difference in counters follows, it waits since
+  // then.
   void changed(const std::string& uid, Time now) { changed_object(uid, now); }
   // A status was written, or a plan found no difference. `planned` is the time of that plan. Any
   // difference at that time need not wait any more.

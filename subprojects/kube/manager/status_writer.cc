@@ -30,8 +30,8 @@ Task<Result<void>> StatusWriter::patch(Resource resource, ObjectKey key,
   if (answer.error().code == ErrorCode::kNotFound) co_return Result<void>{};
   if (answer.error().code == ErrorCode::kConflict) {
     // The object is newer than the observed version, perhaps by a write of this process whose
-    // answer was lost. Its event may come after those of other watches, and a plan from the old
-    // state could create children again that belong to an earlier attempt.
+    // answer was lost. Its event may come after those of other watches. A plan from the old state
+    // could create children of an earlier attempt again.
     (void)co_await read(resource, key);
   }
   co_return tl::unexpected(answer.error().at("status of " + resource.kind + " " + key.to_string()));

@@ -23,17 +23,16 @@ class StatusWriter {
   StatusWriter(const StatusWriter&) = delete;
   StatusWriter& operator=(const StatusWriter&) = delete;
 
-  // The controller whose queue gets the objects after a write.
+  // Sets the controller whose queue gets the objects after a write.
   void set_controller(std::size_t id) { controller_ = id; }
 
-  // Writes the status difference of one object, conditional on the observed version. kConflict:
-  // another client wrote in between, plan again. `is_minor`: only counters, so the object need not
-  // be reconciled after the write.
+  // Writes the status difference of one object, conditional on the observed version. kConflict says
+  // that another client wrote in between: the caller plans again. `is_minor` says that only
+  // counters differ, so the object need not be reconciled after the write.
   Task<Result<void>> patch(Resource resource, ObjectKey key, std::string resource_version,
                            Json patch, bool is_minor);
 
-  // The version of the object as it is stored, which is in the caches afterwards; "" where it is
-  // gone.
+  // Returns the stored version of the object, which is in the caches afterwards; "" if it is gone.
   Task<Result<std::string>> read(Resource resource, ObjectKey key);
 
   // Returns whether the object of this uid still exists.

@@ -36,7 +36,8 @@ std::shared_ptr<StoredObject> transform_header(const Json& object) {
   return stored;
 }
 
-// The members that are parsed for each version; the rest is parsed when the object is decoded.
+// Returns the members that are parsed for each version; the rest is parsed when the object is
+// decoded.
 JsonFilter head_of(const std::optional<Fingerprint>& fingerprint) {
   using enum JsonFilter::Members;
   std::vector<JsonFilter> metadata{{"ownerReferences"}};
@@ -51,7 +52,7 @@ JsonFilter head_of(const std::optional<Fingerprint>& fingerprint) {
            {"status", kInclude, {conditions}}}};
 }
 
-// The text that is kept of an object; `head` is what head_of() includes.
+// Returns the text that is kept of an object; `head` has the members that head_of() includes.
 std::string body_of(std::string_view text, const Json& head, const Resource& resource) {
   using enum JsonFilter::Members;
   static const JsonFilter kKept{

@@ -1,4 +1,4 @@
-// The cached form of objects that are decoded when they are used.
+// Cached objects have this form, and are decoded when they are used.
 #pragma once
 
 #include <cstdint>
@@ -22,12 +22,12 @@ struct StoredObject {
   std::string controller_kind;  // the kind of its controller owner, "" without
   // The collection's Fingerprint computed this number, if the collection has one.
   std::optional<std::uint64_t> fingerprint;
-  // The text of the object, without managedFields and the last applied configuration. It takes a
-  // tenth of the memory of its Json. "" where the cache does not keep it.
+  // This is the text of the object, without managedFields and the last applied configuration. It
+  // takes a tenth of the memory of its Json. It is "" if the cache does not keep it.
   CompressedText body;
 
   const ObjectKey& key() const { return object_key; }
-  // The parsed text; null where it cannot be parsed.
+  // Returns the parsed text; null if it cannot be parsed.
   std::shared_ptr<const Json> object() const;
 };
 
@@ -38,16 +38,16 @@ struct Fingerprint {
   std::optional<std::uint64_t> (*compute)(const Json& object) = nullptr;
 };
 
-// A transform of ObjectCache<StoredObject>. It parses only the head of an object; of the body it
-// finds the end and checks the depth, so other errors in the body appear when it is decoded. The
-// text of an idle object (suspended, or finished) is compressed; an active one is read many times a
-// second, and decompressing it would cost too much, unless it is a long one: a user can have
-// hundreds of those.
+// This is a transform of ObjectCache<StoredObject>. It parses only the head of an object. It finds
+// the end of the body and checks its depth, so other errors in the body appear when it is decoded.
+// The text of an idle object (suspended, or finished) is compressed. An active one is read many
+// times a second, and decompressing it would cost too much, unless it is long: a user can have
+// hundreds of long ones.
 class StoredObjectTransform {
  public:
-  // `resource` gives kind and apiVersion to texts that lack them, as the items of a list do.
+  // `resource` adds kind and apiVersion to texts that lack them, such as the items of a list.
   explicit StoredObjectTransform(Resource resource, std::optional<Fingerprint> fingerprint = {});
-  // nullptr where the text is not an object with a name.
+  // Returns nullptr if the text is not an object with a name.
   std::shared_ptr<StoredObject> operator()(std::string_view text);
 
  private:
@@ -57,7 +57,7 @@ class StoredObjectTransform {
   std::shared_ptr<TextCompressor> compressor_;
 };
 
-// The same without the text: only identity, owner and version.
+// Returns the same without the text: only identity, owner and version.
 std::shared_ptr<StoredObject> transform_owner(std::string_view text);
 
 }  // namespace kube

@@ -10,7 +10,7 @@ namespace kube {
 // Every wake begins with cold processor caches: under load, that is a quarter of a wake's cost or
 // more. So a busy loop sleeps briefly after each wake, and the next wake processes all events of
 // that time together. (Network cards call this adaptive interrupt coalescing.) A loop that is not
-// busy does not sleep. Figures: Pacing.
+// busy does not sleep. The figures are in Pacing.
 //
 // Pure; one thread.
 class WakeCoalescer {

@@ -55,7 +55,8 @@ void requeue(WorkerPool& pool, const ObjectKey& key, const Result<Requeue>& resu
     const auto most = is_outage(error) ? kLongestInOutage : WorkQueue::kLongestBackoff;
     pool.queue.add_rate_limited(key, std::min(most, longest));
   }
-  // Another client wrote in between: the event of the newer version follows.
+  // Another client wrote in between. The event of the newer version follows, and enqueues the
+  // object.
   if (error.code == ErrorCode::kConflict) return;
   pool.log.warn("reconcile failed", {{"controller", pool.name},
                                      {"object", key.to_string()},

@@ -33,8 +33,8 @@ struct WorkerPool {
 };
 
 // Spawns `count` workers into a group. Guarantees: an error or an exception ends one reconcile,
-// never the worker; the key is requeued with backoff, up to a minute where the API server is in
-// trouble or a right is missing. They end when the queue is closed.
+// never the worker; the key is requeued with backoff, up to a minute if the API server is in
+// trouble or a right is missing. The workers end when the queue is closed.
 void start_workers(TaskGroup& group, WorkerPool& pool, int count);
 
 }  // namespace kube
