@@ -1,4 +1,4 @@
-// For the checks of lists that users write.
+// Checks of lists that users write share these functions.
 #pragma once
 
 #include <cstddef>
@@ -10,10 +10,10 @@
 
 namespace kube {
 
-// More errors are of no use to anyone, and an object may have a hundred thousand items.
+// Further errors would help no one, and an object may have a hundred thousand items.
 inline constexpr std::size_t kMaxErrors = 200;
-// Of an admission answer. The API server passes on 4 KiB of them at most (apiserver,
-// admission/plugin/webhook).
+// An admission answer has at most this many warnings. The API server passes on 4 KiB of them at
+// most (apiserver, admission/plugin/webhook).
 inline constexpr std::size_t kMaxWarnings = 32;
 
 // Calls `check(item, path)` for the items of a list of `owner`, which is at `path`, until there are

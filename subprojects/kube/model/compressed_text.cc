@@ -1,6 +1,6 @@
 #include "kube/model/compressed_text.hh"
 
-// What zlib only reads is const.
+// zlib then declares as const the data that it only reads.
 #define ZLIB_CONST
 #include <zlib.h>
 
@@ -14,20 +14,20 @@
 namespace kube {
 namespace {
 
-// A text that does not shrink to a quarter is not similar to its dictionary, and becomes the new
-// dictionary,
+// A text that does not shrink to a quarter is not similar to its dictionary. It becomes the new
+// dictionary.
 constexpr std::size_t kGoodRatio = 4;
-// but at most one of so many texts does. Dictionaries are not deflated, so this keeps their share
-// of the memory small, even where no two texts are similar.
+// Only one of so many texts becomes a dictionary, at most. Dictionaries are not deflated, so this
+// keeps their share of the memory small, even if no two texts are similar.
 constexpr std::size_t kTrial = 64;
 
-// The base-2 logarithm of deflate's window, 9 to 15: no wider than dictionary and text together.
-// Inflating needs the same number, so it depends on sizes alone.
+// Returns the base-2 logarithm of deflate's window, 9 to 15: no wider than dictionary and text
+// together. Inflating needs the same number, so it depends on sizes alone.
 int window_bits(std::size_t dictionary, std::size_t text) {
   return static_cast<int>(std::clamp<std::size_t>(std::bit_width(dictionary + text), 9, 15));
 }
 
-// How much of a long text is deflated before it is seen whether it shrinks: a millisecond of work.
+// This much of a long text is deflated, to see whether it shrinks: a millisecond of work.
 constexpr std::size_t kPart = std::size_t{64} << 10;
 
 // These streams work in memory only, so they fail only without memory, or because of a bug.
@@ -37,12 +37,12 @@ void must(int code, int desired, const char* what) {
   throw std::logic_error(std::string("zlib: ") + what + ": error " + std::to_string(code));
 }
 
-// Ends a stream that lives on the stack.
+// This ends a stream that is on the stack.
 using Ending = std::unique_ptr<z_stream, int (*)(z_stream*)>;
 using SetDictionary = int (*)(z_stream*, const Bytef*, uInt);
 using Step = int (*)(z_stream*, int);
 
-// All of `in` in one step. `limit`: how many bytes come out at most.
+// Passes all of `in` through the stream in one step. At most `limit` bytes come out.
 std::string run(z_stream& stream, SetDictionary set_dictionary, Step step, const std::string& in,
                 const std::string& dictionary, std::size_t limit) {
   const auto bytes = [](const std::string& text) {
@@ -65,7 +65,7 @@ std::string run(z_stream& stream, SetDictionary set_dictionary, Step step, const
 std::string deflate_all(const std::string& text, const std::string& dictionary) {
   z_stream stream{};
   const int bits = window_bits(dictionary.size(), text.size());
-  // Less memory for smaller windows: setting up the stream is most of the work for a short text.
+  // Smaller windows use less memory: setting up the stream is most of the work for a short text.
   const int memory = std::clamp(bits - 7, 1, 9);
   must(deflateInit2(&stream, Z_BEST_SPEED, Z_DEFLATED, -bits, memory, Z_DEFAULT_STRATEGY), Z_OK,
        "deflateInit2");
@@ -74,7 +74,7 @@ std::string deflate_all(const std::string& text, const std::string& dictionary) 
              deflateBound(&stream, text.size()));
 }
 
-// nullopt where the text does not shrink to a half.
+// Returns nullopt if the text does not shrink to a half.
 std::optional<std::string> deflate_to_half(const std::string& text) {
   z_stream stream{};
   const int bits = window_bits(0, text.size());

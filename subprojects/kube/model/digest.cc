@@ -10,8 +10,8 @@
 namespace kube {
 namespace {
 
-// Fetched once and kept for good: EVP_sha1() is looked up among the providers at every use, which
-// costs more than the digest of a name.
+// Each digest is fetched once and kept: EVP_sha1() is looked up among the providers at every use,
+// which costs more than the digest of a name.
 const EVP_MD* fetch(const char* name) {
   return EVP_MD_fetch(nullptr, name, nullptr);
 }
@@ -74,7 +74,7 @@ std::optional<std::string> base64_decode(std::string_view text) {
   std::string symbols;
   std::ranges::remove_copy_if(text, std::back_inserter(symbols),
                               [](char c) { return c == '\n' || c == '\r'; });
-  // OpenSSL also takes spaces, and paddings anywhere.
+  // OpenSSL also accepts spaces, and paddings anywhere.
   const std::size_t end = std::min(symbols.find_first_not_of(kAlphabet), symbols.size());
   const std::size_t paddings = symbols.size() - end;
   if (symbols.size() % 4 != 0 || paddings > 2 ||

@@ -1,4 +1,4 @@
-// Digests and base64 over OpenSSL.
+// Digests and base64 are computed by OpenSSL.
 #pragma once
 
 #include <optional>
@@ -10,8 +10,8 @@ namespace kube {
 std::string sha1_hex(std::string_view data);
 std::string sha256_hex(std::string_view data);
 std::string sha256_raw(std::string_view data);
-// The standard alphabet with padding, on one line. Decoding takes line breaks too (files wrap) and
-// nothing else.
+// Base64 uses the standard alphabet with padding, on one line. Decoding also accepts line breaks
+// (files wrap) and nothing else.
 std::string base64_encode(std::string_view data);
 std::optional<std::string> base64_decode(std::string_view text);
 

@@ -12,8 +12,7 @@
 
 namespace kube {
 
-// What went wrong, in the terms a caller branches on. The first block mirrors the reasons of a
-// Kubernetes `Status`.
+// Callers branch by these codes. The first block mirrors the reasons of a Kubernetes `Status`.
 enum class ErrorCode {
   kBadRequest,       // 400
   kUnauthorized,     // 401
@@ -27,7 +26,7 @@ enum class ErrorCode {
   kInvalid,          // 422
   kTooManyRequests,  // 429
   kServerError,      // 5xx
-  kTimeout,          // our own deadline, or 504
+  kTimeout,          // the deadline of this program, or 504
   kNetwork,          // could not connect, connection cut, TLS failure
   kCancelled,        // the caller cancelled it
   kParse,            // a text could not be decoded
@@ -40,17 +39,17 @@ struct Error {
   ErrorCode code = ErrorCode::kInternal;
   std::string message;                                   // a whole sentence, without secrets
   int status = 0;                                        // the HTTP status, 0 when no answer came
-  std::optional<std::chrono::milliseconds> retry_after;  // what the server asked for
-  // At the latest, however long the backoff is: something is due then (Plan::due_after).
+  std::optional<std::chrono::milliseconds> retry_after;  // the time that the server asked for
+  // The backoff is at most this long: something is due then (Plan::due_after).
   std::optional<std::chrono::milliseconds> retry_within;
 
   Error() = default;
   Error(ErrorCode c, std::string m, int http_status = 0)
       : code(c), message(std::move(m)), status(http_status) {}
 
-  // True when the same request may succeed later without any change.
+  // Returns true if the same request may succeed later without any change.
   bool is_transient() const;
-  // The same error with "`where`: " in front of its message.
+  // Returns the same error with "`where`: " in front of its message.
   Error at(std::string_view where) const;
 };
 

@@ -13,10 +13,11 @@ namespace kube {
 
 namespace {
 
-// By name. A variable with a source has some value, whose length is not known and counts as 0.
+// The lengths are those of variables, by name. A variable with a source has some value, whose
+// length is not known and counts as 0.
 using Lengths = std::unordered_map<std::string_view, std::int64_t>;
 
-// What is no variable stays as it is written.
+// A text that is no variable stays unchanged.
 std::int64_t expanded_length(std::string_view text, const Lengths& lengths) {
   constexpr std::int64_t kMarks = sizeof("$()") - 1;
   std::int64_t length = 0;
@@ -32,11 +33,11 @@ std::int64_t expanded_length(std::string_view text, const Lengths& lengths) {
 constexpr std::array<std::string_view, 3> kProbes = {"startupProbe", "readinessProbe",
                                                      "livenessProbe"};
 
-// How the kubelet expands a command.
+// The kubelet expands a command in one of these ways.
 enum class Expansion {
-  kFull,    // command and args: by the variables as they will be
-  kStatic,  // of a probe: by the values as they are written
-  kNone,    // of a lifecycle hook
+  kFull,    // command and args: by the final values of the variables
+  kStatic,  // a probe: by the values as they are written
+  kNone,    // a lifecycle hook
 };
 
 class Search {
@@ -58,7 +59,7 @@ class Search {
   }
 
  private:
-  // In most containers no string refers to a variable, and no length of one is kept.
+  // In most containers no string refers to a variable, so no lengths are kept.
   void search(const Json& container) {
     const std::size_t before = found_.size();
     refers_ = false;
@@ -135,10 +136,10 @@ class Search {
   }
 
   const std::size_t most_;
-  LongExecString at_{};        // what is looked at
+  LongExecString at_{};        // the string that is checked
   bool refers_ = false;        // some string of this container may have references
   bool is_expanding_ = false;  // they are replaced
-  Lengths full_;               // of the variables of this container
+  Lengths full_;               // the lengths of this container's variables
   Lengths written_;            // before references in them are replaced
   std::vector<LongExecString> found_;
 };

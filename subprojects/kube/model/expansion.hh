@@ -1,5 +1,5 @@
-// References to variables, $(NAME), in words of a command and in values of variables, as the
-// kubelet replaces them (k8s.io/kubernetes, third_party/forked/golang/expansion).
+// Words of a command and values of variables may refer to variables as $(NAME). They are replaced
+// as in the kubelet (k8s.io/kubernetes, third_party/forked/golang/expansion).
 #pragma once
 
 #include <optional>
@@ -12,20 +12,21 @@ namespace kube {
 class ExpansionReader {
  public:
   struct Part {
-    std::string_view text;  // of a reference: the name of the variable
+    std::string_view text;  // the text; for a reference the name of the variable
     bool is_reference = false;
   };
 
   explicit ExpansionReader(std::string_view text) : rest_(text) {}
-  // "$$" is the part "$", and "$(" without an end is a text. nullopt at the end.
+  // Returns the next part; nullopt at the end. "$$" is the part "$", and "$(" without an end is a
+  // text.
   std::optional<Part> next();
 
  private:
   std::string_view rest_;
-  bool has_ends_ = true;  // as far as is known, there is a ")" in the rest
+  bool has_ends_ = true;  // there may be a ")" in the rest
 };
 
-// The names in a text, in order.
+// Returns the names in a text, in order.
 std::vector<std::string_view> references_in(std::string_view text);
 
 }  // namespace kube

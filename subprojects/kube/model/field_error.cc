@@ -17,9 +17,9 @@ namespace kube {
 namespace {
 
 constexpr std::size_t kLongestValue = 300;
-constexpr std::size_t kMaxLines = 200;  // of an object with an error in each item of a long list
+constexpr std::size_t kMaxLines = 200;  // an object may have an error in each item of a long list
 
-// By type.
+// These are the forms of messages, by type.
 struct Form {
   std::string_view what;
   bool shows_value = true;
@@ -29,7 +29,7 @@ constexpr Form kForms[] = {
     {"Unsupported value"}, {"Duplicate value"},       {"Too long", false},
     {"Too many"},          {"Invalid value"},         {"Internal error", false}};
 
-// As Go's %q prints a string, except that unprintable characters beyond ASCII stay as they are.
+// Quotes a string like Go's %q, except that unprintable characters beyond ASCII stay unchanged.
 std::string quote(std::string_view text) {
   constexpr std::string_view kEscaped = "\"\\\a\b\f\n\r\t\v";
   constexpr std::string_view kLetters = "\"\\abfnrtv";
@@ -63,7 +63,7 @@ std::string print_value(const Json& value) {
 
 std::string FieldError::to_string() const {
   const Form& form = kForms[static_cast<std::size_t>(type)];
-  // Upstream prints an absent path so, and clients show it.
+  // Upstream prints an absent path in this way, and clients show it.
   std::string text = fmt::format("{}: {}", path.empty() ? "<nil>" : path, form.what);
   if (form.shows_value) text += ": " + print_value(value);
   if (!detail.empty()) text += ": " + detail;

@@ -7,11 +7,11 @@
 namespace kube {
 namespace {
 
-// An object that is built member by member has some of them.
+// An object that is built member by member reserves this many.
 constexpr std::size_t kUsualMembers = 4;
 
-// The place of `name`, or the end. Nearly all objects of Kubernetes have few members. Those are
-// searched one by one: names of another length are skipped without reading their letters.
+// Returns the place of `name`, or the end. Nearly all objects of Kubernetes have few members. Those
+// are searched one by one: names of another length are skipped without reading their letters.
 JsonObject::iterator locate(JsonObject::Members& members, std::string_view name) {
   constexpr std::size_t kFew = 16;
   if (members.size() <= kFew) {
@@ -22,13 +22,13 @@ JsonObject::iterator locate(JsonObject::Members& members, std::string_view name)
   return at != members.end() && at->first == name ? at : members.end();
 }
 
-// Equal names keep their order. It sorts indexes, since to move members while sorting costs much
+// Equal names keep their order. Indexes are sorted, since moving members during the sort costs much
 // more.
 void sort_by_name(JsonObject::Members& members) {
   if (std::ranges::is_sorted(members, {}, &JsonObject::Member::first)) return;
   std::vector<std::size_t> order(members.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  // Of equal names the lower index is less, so no stable sort, with its buffer, is needed.
+  // For equal names the lower index is less, so no stable sort, with its buffer, is needed.
   std::sort(order.begin(), order.end(), [&members](std::size_t a, std::size_t b) {
     const int names = members[a].first.compare(members[b].first);
     return names != 0 ? names < 0 : a < b;

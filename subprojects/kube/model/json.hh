@@ -1,5 +1,5 @@
-// A JSON value as a regular type: copyable, comparable, movable. Everything this program only
-// carries is a Json.
+// A JSON value is a regular type: copyable, comparable, movable. Everything that this program does
+// not interpret is a Json.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ namespace kube {
 
 class Json;
 
-// The members of a JSON object, sorted by name. Lookups are O(log n); adding a member out of order
-// is O(n).
+// This holds the members of a JSON object, sorted by name. Lookups are O(log n); adding a member
+// out of order is O(n).
 class JsonObject {
  public:
   using Member = std::pair<std::string, Json>;
@@ -34,15 +34,15 @@ class JsonObject {
     return const_cast<JsonObject*>(this)->find(name);
   }
   bool contains(std::string_view name) const { return find(name) != nullptr; }
-  Json& operator[](std::string_view name);  // made (as null) where it is missing
-  bool erase(std::string_view name);        // false when there was none
+  Json& operator[](std::string_view name);  // it is made (as null) if it is missing
+  bool erase(std::string_view name);        // false if there was none
   // Removes the members for which `keep(member)` is false, in one pass; `keep` may change values.
   template <class Keep>
   void keep_if(const Keep& keep);
-  // From members in any order: O(n log n), so no document can make the parser quadratic. Of members
-  // with equal names the last one stays.
+  // Makes an object from members in any order: O(n log n), so no document can make the parser
+  // quadratic. If members have equal names, the last one stays.
   static JsonObject of(Members members);
-  // The same for members that are sorted already, each name once.
+  // Does the same for members that are sorted already, each name once.
   static JsonObject of_sorted(Members members);
 
   friend bool operator==(const JsonObject& a, const JsonObject& b);
@@ -73,8 +73,8 @@ class Json {
   Json(Array value) : value_(std::move(value)) {}
   Json(Object value) : value_(std::move(value)) {}
 
-  // `Json::object({{"name", "node"}, {"replicas", 1}})`; of equal names the last one stays. The
-  // values are moved, not copied.
+  // `Json::object({{"name", "node"}, {"replicas", 1}})` makes an object; the last one of equal
+  // names stays. The values are moved, not copied.
   struct Named;
   static Json object(std::initializer_list<Named> members);
   static Json object() { return Object(); }
@@ -103,32 +103,33 @@ class Json {
   const Object& as_object() const { return std::get<Object>(value_); }
   Object& as_object() { return std::get<Object>(value_); }
 
-  // The member, or nullptr where this is no object or has no such member. Never throws.
+  // Returns the member, or nullptr if this is no object or has no such member. Never throws.
   Json* find(std::string_view name);
   const Json* find(std::string_view name) const { return const_cast<Json*>(this)->find(name); }
-  // The member, or a null value where this is no object or has no such member. Never throws.
+  // Returns the member, or a null value if this is no object or has no such member. Never throws.
   const Json& get(std::string_view name) const;
   const Json& get_path(std::initializer_list<std::string_view> path) const;
-  static const Json& null();  // to refer to where there is nothing
-  // The value below a path of members, or nullptr: `pod.find_path({"spec", "nodeName"})`.
+  static const Json& null();  // get() refers to it if there is no member
+  // Returns the value below a path of members, or nullptr: `pod.find_path({"spec", "nodeName"})`.
   Json* find_path(std::initializer_list<std::string_view> path);
   const Json* find_path(std::initializer_list<std::string_view> path) const {
     return const_cast<Json*>(this)->find_path(path);
   }
-  // The member's string, integer or boolean, or `otherwise` where it is absent or of another type.
+  // Returns the member's string, integer or boolean, or `otherwise` if it is absent or of another
+  // type.
   std::string_view get_string(std::string_view name, std::string_view otherwise = {}) const;
   std::int64_t get_int(std::string_view name, std::int64_t otherwise = 0) const;
   bool get_bool(std::string_view name, bool otherwise = false) const;
-  // The member's items or members; an empty container where it is absent or of another type.
+  // Returns the member's items or members; an empty container if it is absent or of another type.
   const Array& get_array(std::string_view name) const;
   const Object& get_object(std::string_view name) const;
 
-  // The member, made (as null) where it is missing. A null value becomes an object first; any other
-  // type throws.
+  // Returns the member, made (as null) if it is missing. A null value becomes an object first; any
+  // other type throws.
   Json& operator[](std::string_view name);
   // Sets a member and returns this, to build objects in one expression.
   Json& set(std::string_view name, Json value);
-  // Removes a member; false when there was none.
+  // Removes a member; returns false if there was none.
   bool erase(std::string_view name);
   // Appends to an array; null becomes an array first.
   Json& push_back(Json item);
@@ -141,11 +142,11 @@ class Json {
   std::variant<std::monostate, bool, std::int64_t, double, std::string, Array, Object> value_;
 };
 
-// What copying a value costs: its values, and its text by the cache line.
+// Returns the cost of copying a value: the number of its values, and its text by the cache line.
 std::size_t weight_of(const Json& value);
 
-// What Json::object() is given. The elements of an initializer list are const; to be moved from,
-// the value is mutable.
+// Json::object() takes these. The elements of an initializer list are const; the value is mutable,
+// so that it can be moved from.
 struct Json::Named {
   std::string_view name;
   mutable Json value;

@@ -10,9 +10,9 @@
 namespace kube {
 namespace {
 
-// Sixteen bytes that are compared at once: a type of GCC and Clang, for any processor.
+// Sixteen bytes are compared at once, in a type of GCC and Clang that every processor has.
 using Block = unsigned char __attribute__((vector_size(16)));
-// What a comparison of blocks yields: all bits of each byte for which it holds.
+// A comparison of blocks yields this: all bits of each byte for which it holds.
 using Matches = decltype(Block() == Block());
 
 Block load(const char* at) {
@@ -21,8 +21,8 @@ Block load(const char* at) {
   return block;
 }
 
-// A bit for each byte that matches, the first byte's lowest. (g++ builds the libraries for their
-// tests only, which thus cover what other processors do.)
+// Returns a bit for each byte that matches, the first byte's lowest. (g++ builds the libraries for
+// their tests only, and so tests the code for other processors.)
 unsigned bits_of(Matches matches) {
 #if defined(__SSE2__) && defined(__clang__)
   return static_cast<unsigned>(_mm_movemask_epi8(reinterpret_cast<__m128i>(matches)));
@@ -39,12 +39,12 @@ unsigned bits_of(Matches matches) {
 #endif
 }
 
-// The index of the first byte that matches, 16 where there is none.
+// Returns the index of the first byte that matches, 16 if there is none.
 int first_of(Matches matches) {
   return std::countr_zero(bits_of(matches) | 1U << 16U);
 }
 
-// The first byte that `matches`, or `end`. It compares a block, or one byte.
+// Returns the first byte that `matches`, or `end`. It compares a block, or one byte.
 template <class Match>
 const char* find_first(const char* at, const char* end, const Match& matches) {
   while (end - at >= 16) {
@@ -58,7 +58,7 @@ const char* find_first(const char* at, const char* end, const Match& matches) {
 
 constexpr std::size_t kStride = 64;
 
-// Sets each bit for which an odd number of bits is set among it and the lower ones.
+// Sets each bit if an odd number of bits is set among it and the lower ones.
 std::uint64_t parity_up_to(std::uint64_t bits) {
   for (unsigned distance = 1; distance < kStride; distance *= 2) bits ^= bits << distance;
   return bits;
@@ -84,7 +84,7 @@ const char* find_string_end(const char* at, const char* end) {
   }
 }
 
-// The bytes that count among sixty-four, a bit for each, the first byte's lowest.
+// These are the bytes that count among sixty-four, a bit for each, the first byte's lowest.
 struct ContainerEnd::Marks {
   explicit Marks(const char* at) {
     for (unsigned offset = 0; offset < kStride; offset += 16) {
@@ -102,8 +102,8 @@ struct ContainerEnd::Marks {
   std::uint64_t closings = 0;  // } and ]
 };
 
-// The bytes that a backslash before them escapes. A backslash outside of strings is an error that
-// does not matter here.
+// Returns the bytes that a backslash before them escapes. A backslash outside of strings is an
+// error that does not matter here.
 std::uint64_t ContainerEnd::escaped_by(std::uint64_t slashes, std::size_t first) {
   std::uint64_t escaped = is_escaped_ ? std::uint64_t{1} << first : 0;
   is_escaped_ = false;
@@ -116,7 +116,8 @@ std::uint64_t ContainerEnd::escaped_by(std::uint64_t slashes, std::size_t first)
   return escaped;
 }
 
-// How many of the sixty-four bytes belong to the container; what is before `first` is spaces.
+// Returns how many of the sixty-four bytes belong to the container; the bytes before `first` are
+// spaces.
 inline std::optional<std::size_t> ContainerEnd::take_block(const char* at, std::size_t first) {
   Marks marks(at);
   if (marks.slashes != 0 || is_escaped_) marks.quotes &= ~escaped_by(marks.slashes, first);

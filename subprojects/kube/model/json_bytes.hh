@@ -1,4 +1,4 @@
-// Where the strings and values of JSON text end, found without decoding them. Pure.
+// These functions find where strings and values of JSON text end, without decoding them. Pure.
 #pragma once
 
 #include <cstddef>
@@ -13,25 +13,25 @@ inline bool is_json_space(char c) {
   return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
-// The first byte from `at` on that a string cannot hold as it is: a quotation mark, a backslash, a
-// control character; `end` where there is none. Sixteen bytes go at a time.
+// Returns the first byte from `at` on that a string must escape: a quotation mark, a backslash, a
+// control character; `end` if there is none. Sixteen bytes are compared at a time.
 const char* find_string_stop(const char* at, const char* end);
-// The end of the string whose opening quotation mark is before `at`; nullptr where it is not
+// Returns the end of the string whose opening quotation mark is before `at`; nullptr if it is not
 // closed.
 const char* find_string_end(const char* at, const char* end);
-// The end of the value that begins at `at`, found by its brackets and strings alone; nullptr where
-// the text breaks off before, or has more than `levels` containers within each other. A number or
-// word ends where something else begins.
+// Returns the end of the value that begins at `at`, found by its brackets and strings alone. The
+// result is nullptr if the text ends before, or has more than `levels` containers within each
+// other. A number or word ends before any other character.
 const char* find_value_end(const char* at, const char* end,
                            int levels = std::numeric_limits<int>::max());
 
-// The same for a container whose text comes in pieces. Begins behind its opening bracket.
+// Finds the same for a container whose text comes in pieces. It begins behind the opening bracket.
 class ContainerEnd {
  public:
   explicit ContainerEnd(int levels = std::numeric_limits<int>::max()) : levels_(levels) {}
 
-  // How many bytes of the next piece belong to the container; nullopt if the container goes on
-  // after this piece, or is too deep.
+  // Returns how many bytes of the next piece belong to the container; nullopt if the container goes
+  // on after this piece, or is too deep.
   std::optional<std::size_t> take(std::string_view piece);
 
  private:

@@ -71,7 +71,7 @@ namespace {
 
 const JsonFilter kEverything;
 
-// What is kept of the member of this name; null: nothing.
+// Returns the filter of the member of this name; null if nothing of it is kept.
 const JsonFilter* member_filter(std::string_view name, const JsonFilter& filter) {
   const bool is_include = filter.members == JsonFilter::Members::kInclude;
   for (const JsonFilter& listed : filter.below) {
@@ -81,15 +81,16 @@ const JsonFilter* member_filter(std::string_view name, const JsonFilter& filter)
   return is_include ? nullptr : &kEverything;
 }
 
-// The same for a name as it is spelled in the text.
+// Returns the same for a name as it is spelled in the text.
 const JsonFilter* spelled_member_filter(std::string_view name, const JsonFilter& filter) {
   if (name.find('\\') == std::string_view::npos) return member_filter(name, filter);
   const auto decoded = parse_json("\"" + std::string(name) + "\"");
   return decoded ? member_filter(decoded->as_string(), filter) : &kEverything;
 }
 
-// Appends to `kept` what the filter keeps of the value that `rest` begins with. Its length in
-// `rest`; nullopt where it breaks off or has more than `levels` containers within each other.
+// Appends to `kept` what the filter keeps of the value at the beginning of `rest`. Returns its
+// length in `rest`; nullopt if it is not complete or has more than `levels` containers within each
+// other.
 std::optional<std::size_t> append_kept(std::string& kept, std::string_view rest,
                                        const JsonFilter& filter, int levels) {
   const char opening = rest.front();

@@ -16,7 +16,7 @@ constexpr std::size_t kMaxCopied = 3U << 20;
 // of copies would double its depth.
 constexpr std::size_t kMaxDepth = 200;
 
-// nullopt where a "~" is followed by neither "0" nor "1".
+// Returns nullopt if a "~" is followed by neither "0" nor "1".
 std::optional<std::string> unescape(std::string_view token) {
   std::string text;
   for (std::size_t i = 0; i < token.size(); ++i) {
@@ -76,7 +76,8 @@ class Differ {
     }
   }
 
-  // What both lists begin and end with stays untouched, so that an insertion is one operation.
+  // The items at both ends that are equal in both lists stay unchanged, so that an insertion is one
+  // operation.
   void compare_items(const std::string& path, const Json::Array& from, const Json::Array& to) {
     const std::size_t shorter = std::min(from.size(), to.size());
     std::size_t head = 0;
@@ -88,7 +89,8 @@ class Differ {
     const std::size_t paired = shorter - tail;
     for (std::size_t i = head; i < paired; ++i)
       compare(pointer_join(path, std::to_string(i)), from[i], to[i]);
-    // From the back, so that the indices of what is still to be removed stay right.
+    // Items are removed from the back, so that the indices of those that must still be removed stay
+    // right.
     for (std::size_t i = from.size() - tail; i > paired; --i)
       add("remove", pointer_join(path, std::to_string(i - 1)), nullptr);
     for (std::size_t i = paired; i < to.size() - tail; ++i)
@@ -143,7 +145,7 @@ bool change(Json& document, std::string_view path, Operation operation, const Js
   return false;
 }
 
-// Containers within containers of a value, 0 for a scalar.
+// Returns how many containers within containers a value has, 0 for a scalar.
 std::size_t depth_of(const Json& value) {
   std::size_t below = 0;
   if (value.is_array())
@@ -155,7 +157,7 @@ std::size_t depth_of(const Json& value) {
   return below + 1;
 }
 
-// `copied`: so many bytes were copied by the operations before it.
+// `copied` is the number of bytes that the operations before it have copied.
 Result<void> apply_operation(Json& document, const Json& operation, std::size_t& copied) {
   const std::string_view name = operation.get_string("op");
   const std::string_view path = operation.get_string("path");

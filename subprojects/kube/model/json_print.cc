@@ -61,7 +61,7 @@ class Writer {
     out_ += '"';
   }
 
-  // Strings made by programs may hold anything; a document may hold UTF-8 only.
+  // Strings made by programs may hold anything. A document may hold only UTF-8.
   std::string& append_repaired(std::string_view text) {
     for (auto bad = find_bad_utf8(text); bad != text.npos; bad = find_bad_utf8(text)) {
       out_.append(text.substr(0, bad));
@@ -112,7 +112,7 @@ class Writer {
   std::string out_;
 };
 
-// JSON has escapes of 16 bits only. Outside of strings there is nothing hidden.
+// JSON has escapes of 16 bits only. All hidden characters are in strings.
 std::string with_hidden_escaped(std::string json) {
   if (visible_text(json) == json) return json;
   std::string out;

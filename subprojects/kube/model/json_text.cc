@@ -27,8 +27,8 @@
 namespace kube {
 namespace {
 
-// A bounded text of its own, in which RapidJSON unescapes strings in place: that spares it
-// a push for each character. It takes NUL for the end, so a NUL inside the text shows as an end
+// This is a bounded text of its own, in which RapidJSON unescapes strings in place: so it need not
+// push each character. RapidJSON takes NUL for the end, so a NUL inside the text shows as an end
 // before the end.
 class ByteStream {
  public:
@@ -41,11 +41,11 @@ class ByteStream {
   bool at_end() const { return at_ == end_; }
 
   Ch* PutBegin() { return put_ = at_; }
-  // What is written was read before: an escape is never shorter than what it encodes. The NUL
-  // that ends a string takes the place of its quotation mark.
+  // The written place was read before: an escape is never shorter than what it encodes. The NUL
+  // that ends a string replaces its quotation mark.
   void Put(Ch c) { *put_++ = c; }
   std::size_t PutEnd(const Ch* begin) const { return static_cast<std::size_t>(put_ - begin); }
-  void Flush() { std::abort(); }  // serves writing
+  void Flush() { std::abort(); }  // RapidJSON calls it for writing only
 
   void skip_space() {
     while (at_ != end_ && is_json_space(*at_)) ++at_;
@@ -69,7 +69,7 @@ class ByteStream {
 }  // namespace
 }  // namespace kube
 
-// The two places where RapidJSON lets a stream do better than byte by byte.
+// At these two places RapidJSON lets a stream do better than byte by byte.
 template <>
 inline void rapidjson::SkipWhitespace(kube::ByteStream& stream) {
   stream.skip_space();
@@ -87,7 +87,7 @@ namespace kube {
 namespace {
 
 // Builds the value bottom up: finished values wait on one stack until their container closes, which
-// then takes the exact number it needs. Each callback answers false to stop the parser, with the
+// then takes the exact number it needs. Each callback returns false to stop the parser, with the
 // reason in `problem()`. Numbers arrive raw, see parse_in_place().
 class Builder : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Builder> {
  public:
@@ -109,9 +109,9 @@ class Builder : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Builder> 
     names_.emplace_back(text, length);
     return true;
   }
-  // For other streams RapidJSON gives the number's beginning, from a copy of the stream that it has
-  // made before the number. This stream is never copied, since a copy costs more than what is read
-  // between two copies, so what RapidJSON gives is the number's end.
+  // For other streams RapidJSON passes the number's beginning, from a copy of the stream that it
+  // made before the number. This stream is never copied, since a copy costs more than reading the
+  // bytes between two copies. So RapidJSON passes the number's end.
   bool RawNumber(const char* end, rapidjson::SizeType length, bool) {
     return number({end - length, length});
   }
@@ -155,7 +155,7 @@ class Builder : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Builder> 
     return true;
   }
 
-  // Puts into `order_` in which order the last `count` names come.
+  // Puts the order of the last `count` names into `order_`.
   void sort_names(std::size_t count) {
     const std::string_view* const names = names_.data() + (names_.size() - count);
     order_.resize(count);
@@ -175,8 +175,8 @@ class Builder : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Builder> 
            stop(fmt::format("containers are nested deeper than {}", max_depth_));
   }
 
-  // The text as a whole is checked before parsing; only an escape like "\udc00" can still produce
-  // bad UTF-8.
+  // The whole text is checked before parsing. Only an escape like "\udc00" can still produce bad
+  // UTF-8.
   bool check_text(std::string_view text) {
     return !has_unicode_escapes_ || is_utf8(text) ||
            stop("a \\u escape names half of a surrogate pair");
@@ -200,8 +200,8 @@ class Builder : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Builder> 
   int depth_ = 0;
   std::size_t pushed_ = 0;
   std::vector<Json> values_;
-  std::vector<std::string_view> names_;  // they are in the text, unescaped
-  std::vector<std::size_t> order_;       // of the names of the object that ends
+  std::vector<std::string_view> names_;  // they are views of the text, unescaped
+  std::vector<std::size_t> order_;       // the order of the names of the object that ends
   std::string problem_;
 };
 
@@ -235,10 +235,10 @@ tl::unexpected<Error> refuse(std::size_t offset, std::string_view what) {
   return fail(ErrorCode::kParse, "bad JSON at byte {}: {}", offset, what);
 }
 
-// Of a text that is UTF-8; strings are unescaped in place.
+// Parses a text that is UTF-8; strings are unescaped in place.
 Result<Json> parse_in_place(std::string text, const JsonLimits& limits) {
-  // Of RapidJSON 1.1's flags only these two are safe on input that is not trusted: the recursive
-  // parser overflows the stack, kParseFullPrecisionFlag and kParseValidateEncodingFlag read out of
+  // Only these two flags of RapidJSON 1.1 are safe on input that is not trusted. The recursive
+  // parser overflows the stack. kParseFullPrecisionFlag and kParseValidateEncodingFlag read out of
   // bounds, and so does the conversion of a number like 0.00000000001e-2147483639 in its default
   // form. Raw numbers skip that conversion; the one here is also exact.
   constexpr unsigned kFlags = rapidjson::kParseIterativeFlag |
@@ -267,7 +267,7 @@ Result<Json> parse_json(std::string_view text, const JsonLimits& limits, const J
     if (auto selected = filter_json(text, filter, limits.max_depth)) {
       if (auto value = parse_in_place(std::move(*selected), limits)) return value;
     }
-    // What is wrong, and where, shows when all of it is read.
+    // An error and its place are known when the whole text is read.
   }
   return parse_in_place(std::string(text), limits);
 }

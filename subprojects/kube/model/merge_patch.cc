@@ -5,8 +5,8 @@
 namespace kube {
 namespace {
 
-// The value without its null members. Lists stay as they are: a merge patch replaces them whole,
-// nulls included.
+// Returns the value without its null members. Lists stay unchanged: a merge patch replaces them
+// whole, nulls included.
 Json without_nulls(const Json& value) {
   if (!value.is_object()) return value;
   JsonObject::Members kept;
@@ -16,7 +16,7 @@ Json without_nulls(const Json& value) {
   return JsonObject::of(std::move(kept));
 }
 
-// The members of the patch that turns `from` into `to`; empty when they are equal.
+// Returns the members of the patch that turns `from` into `to`; empty if they are equal.
 std::optional<Json> diff(const Json& from, const Json& to) {
   if (!from.is_object() || !to.is_object()) {
     if (from == to) return std::nullopt;

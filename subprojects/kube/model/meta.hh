@@ -1,4 +1,4 @@
-// The metadata every Kubernetes object has, typed where controllers decide by it.
+// Every Kubernetes object has this metadata. It is typed if controllers decide by it.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,7 @@ struct ObjectKey {
   std::string to_string() const { return ns.empty() ? name : ns + "/" + name; }
 };
 
-// An ObjectKey to find, whose text is stored elsewhere.
+// This key finds an ObjectKey; its text is stored elsewhere.
 struct ObjectKeyView {
   std::string_view ns;
   std::string_view name;
@@ -35,7 +35,8 @@ struct ObjectKeyView {
   }
 };
 
-// For containers without order. With std::equal_to<> they are searched by ObjectKeyView, too.
+// Containers without order use this hash. With std::equal_to<> they are searched by ObjectKeyView,
+// too.
 struct ObjectKeyHash {
   using is_transparent = void;
   std::size_t operator()(const ObjectKeyView& key) const {
@@ -48,7 +49,7 @@ struct ObjectKeyHash {
   }
 };
 
-// A resource of the API as requests address it.
+// Requests address a resource of the API by these names.
 struct Resource {
   std::string group;    // "" for core
   std::string version;  // "v1"
@@ -63,8 +64,8 @@ struct Resource {
   friend bool operator==(const Resource&, const Resource&) = default;
 };
 
-// A filter of an object's metadata that keeps name, namespace, uid and resourceVersion, and the
-// members of `more`.
+// Returns a filter of an object's metadata that keeps name, namespace, uid and resourceVersion, and
+// the members of `more`.
 JsonFilter metadata_with(std::vector<JsonFilter> more);
 
 struct OwnerReference {
@@ -77,8 +78,8 @@ struct OwnerReference {
   Json to_json() const;
 };
 
-// Reads leniently: a member of a wrong type counts as absent, since the API server has checked what
-// it stored.
+// Reading is lenient: a member of a wrong type counts as absent, since the API server has checked
+// what it stored.
 struct ObjectMeta {
   std::string name;
   std::string generate_name;
@@ -93,10 +94,10 @@ struct ObjectMeta {
   std::vector<std::string> finalizers;
   std::vector<OwnerReference> owner_references;
 
-  // From a whole object (its "metadata" member).
+  // Reads the "metadata" member of a whole object.
   static ObjectMeta of(const Json& object);
   ObjectKey key() const { return {ns, name}; }
-  // The owner with `controller: true`, or nullptr.
+  // Returns the owner with `controller: true`, or nullptr.
   const OwnerReference* controller() const;
 };
 
@@ -104,7 +105,7 @@ struct ObjectMeta {
 StringMap read_string_map(const Json* value);
 Json to_json(const StringMap& map);
 
-// metav1.Condition.
+// This is metav1.Condition.
 struct Condition {
   std::string type;
   std::string status;  // "True", "False" or "Unknown"
@@ -120,22 +121,22 @@ struct Condition {
 };
 
 // Makes a text that begins with a letter a reason that the API accepts. It is cut after 1,024
-// bytes. Characters other than letters, digits, "_", "," and ":" become "_", and so does "," or
-// ":" at the end.
+// bytes. Characters other than letters, digits, "_", "," and ":" become "_", and so does "," or ":"
+// at the end.
 std::string condition_reason(std::string text);
 
 const Condition* find_condition(const std::vector<Condition>& conditions, std::string_view type);
 bool is_condition_true(const std::vector<Condition>& conditions, std::string_view type);
-// The condition of an object that stays Json; null where its status has none of this type.
+// Returns the condition of an object that stays Json; null if its status has none of this type.
 const Json& condition_of(const Json& object, std::string_view type);
-// Whether it has the condition, and that is True.
+// Returns whether the object has the condition, and that is True.
 bool has_condition(const Json& object, std::string_view type);
-// meta.SetStatusCondition: the transition time moves only when the status flips (to
+// Does the same as meta.SetStatusCondition: the transition time changes only if the status does (to
 // condition.last_transition_time, else `now`). Returns whether anything changed.
 bool set_condition(std::vector<Condition>& conditions, Condition condition, Time now);
 
-// Orders resourceVersions of one collection: true when `a` is newer than `b`. Versions are decimal
-// strings of any length; anything else compares as not newer.
+// Orders resourceVersions of one collection: returns true if `a` is newer than `b`. Versions are
+// decimal strings of any length; anything else compares as not newer.
 bool is_newer_version(std::string_view a, std::string_view b);
 
 }  // namespace kube

@@ -1,4 +1,4 @@
-// Finding the items of a long list by name.
+// The index finds the items of a long list by name.
 #pragma once
 
 #include <algorithm>
@@ -12,9 +12,9 @@
 
 namespace kube {
 
-// The positions of the names in a list; of equal names that of the first. To be made once where
-// each item of one list is looked up in another: that takes O(n log n), not the product of their
-// lengths. Borrows the names.
+// The index has the positions of the names in a list; for equal names that of the first. It is made
+// once if each item of one list is looked up in another: that takes O(n log n), not the product of
+// their lengths. Borrows the names.
 class NameIndex {
  public:
   // `name_of(item)` is a view that lives as long as the item.
@@ -24,7 +24,7 @@ class NameIndex {
     for (const auto& item : items) entries_.emplace_back(name_of(item), entries_.size());
     std::sort(entries_.begin(), entries_.end());
   }
-  // By the member `name`; "" where an item has none.
+  // Uses the member `name`; "" if an item has none.
   explicit NameIndex(const Json::Array& items)
       : NameIndex(items, [](const Json& item) { return item.get_string("name"); }) {}
 

@@ -77,7 +77,7 @@ std::vector<std::string> problems_of(std::string_view name, std::size_t limit,
   return problems;
 }
 
-// Upstream's decoder refuses these before any rule; most are numbers and booleans without quotes.
+// Upstream's decoder refuses these before any rule. Most are numbers and booleans without quotes.
 bool is_text(std::string_view path, std::string_view key, const Json& value, FieldErrors& errors) {
   if (value.is_string() || value.is_null()) return true;
   errors.push_back(
@@ -168,7 +168,7 @@ FieldErrors annotation_errors(std::string_view path, const Json& annotations) {
   for (const auto& [key, value] : annotations.as_object()) {
     size += key.size() + (value.is_string() ? value.as_string().size() : 0);
     if (errors.size() >= kMaxErrors) continue;
-    // The API server takes prefixes in any case here.
+    // The API server accepts prefixes in any case here.
     for (std::string& problem : qualified_name_problems(to_lower(key)))
       errors.push_back(invalid(std::string(path), key, std::move(problem)));
     is_text(path, key, value, errors);

@@ -19,7 +19,7 @@ namespace {
 
 using Names = std::set<std::string_view>;
 
-// A name that must be there, a DNS label, and given once.
+// Checks a name that must exist, is a DNS label, and is there once.
 void check_name(const Json& item, const std::string& path, Names& names, FieldErrors& errors) {
   const std::string at = join_field(path, "name");
   const std::string_view name = item.get_string("name");
@@ -93,7 +93,7 @@ void check_env_from(const Json& container, const std::string& path, FieldErrors&
               });
 }
 
-// Of a port, not of the pod's host.
+// This is the name of a port, not of a port on the pod's host.
 std::string port_name_problem(std::string_view name) {
   const auto is_letter = [](char c) { return c >= 'a' && c <= 'z'; };
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
@@ -171,8 +171,8 @@ bool is_huge_pages(std::string_view resource) {
   return resource.starts_with("hugepages-");
 }
 
-// Not Kubernetes' own: a device of a plugin. Only whole ones can be asked for, and no more than the
-// limit says.
+// Returns whether a resource is not Kubernetes' own: a device of a plugin. Only whole ones can be
+// requested, and no more than the limit says.
 bool is_extended(std::string_view resource) {
   return resource.find('/') != resource.npos && resource.find("kubernetes.io/") == resource.npos;
 }
@@ -243,7 +243,7 @@ void check_image(const Json& container, const std::string& path, FieldErrors& er
   const std::string_view image = container.get_string("image");
   constexpr std::string_view kSpaces = " \t\r\n\v\f";
   if (image.empty()) return errors.push_back(required(join_field(path, "image"), ""));
-  // Templates may have them, but no pod is created from such a template.
+  // Templates may have such spaces, but no pod is created from such a template.
   if (kSpaces.find(image.front()) != kSpaces.npos || kSpaces.find(image.back()) != kSpaces.npos)
     errors.push_back(
         invalid(join_field(path, "image"), image, "must not have leading or trailing whitespace"));

@@ -1,6 +1,6 @@
-// What kube-apiserver refuses of pods and pod templates beyond their types: names, references,
-// enumerated values and amounts (k8s.io/kubernetes, pkg/apis/core/validation). Rules that differ
-// between supported versions of Kubernetes are left out. Defaults need not be set.
+// kube-apiserver refuses these errors of pods and pod templates, beyond their types: names,
+// references, enumerated values and amounts (k8s.io/kubernetes, pkg/apis/core/validation). Rules
+// that differ between supported versions of Kubernetes are left out. Defaults need not be set.
 #pragma once
 
 #include <optional>
@@ -14,28 +14,29 @@
 namespace kube {
 
 // All functions append to `errors`, some 200 at most; `path` is that of the value. Members of wrong
-// types are passed over: they are the schema's to refuse.
+// types are skipped: the schema refuses them.
 void check_pod_spec(const Json& spec, std::string_view path, FieldErrors& errors);
-// `{metadata, spec}`, with labels and annotations.
+// Checks `{metadata, spec}`, with labels and annotations.
 void check_pod_template(const Json& pod_template, std::string_view path, FieldErrors& errors);
 
-// The part of check_pod_spec that says where pods may run: node selector, affinity, tolerations,
-// spread, gates.
+// Checks the part of check_pod_spec that says where pods may run: node selector, affinity,
+// tolerations, spread, gates.
 void check_pod_placement(const Json& spec, std::string_view path, FieldErrors& errors);
 
-// The part of check_pod_spec about names and paths: host names and aliases, classes, files of
-// volumes.
+// Checks the part of check_pod_spec about names and paths: host names and aliases, classes, files
+// of volumes.
 void check_pod_names(const Json& spec, std::string_view path, FieldErrors& errors);
 
-// The part of check_pod_spec about unions: sources of variables and volumes, handlers of probes and
-// of lifecycle hooks.
+// Checks the part of check_pod_spec about unions: sources of variables and volumes, handlers of
+// probes and of lifecycle hooks.
 void check_pod_unions(const Json& spec, std::string_view path, FieldErrors& errors);
 
-// What is wrong with the first word of a command that has spaces in it, as "python train.py" has;
-// nullopt for others. The API server takes it, and no container starts.
+// Returns the problem of a command whose first word has spaces in it, such as "python train.py";
+// nullopt for others. The API server accepts such a command, and no container starts.
 std::optional<std::string> several_words_in_one(std::string_view program);
 
-// For members that hold one of these words; absent or of another type, nothing is checked.
+// Checks a member that holds one of these words. If it is absent or of another type, nothing is
+// checked.
 void check_word(const Json& object, std::string_view name, std::string_view path,
                 const std::vector<std::string_view>& words, FieldErrors& errors);
 

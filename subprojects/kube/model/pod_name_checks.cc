@@ -1,5 +1,5 @@
-// Names and paths in pods: those that become a host name, a line of a hosts file or a file
-// (k8s.io/kubernetes, pkg/apis/core/validation/validation.go).
+// This file checks names and paths in pods that become a host name, a line of a hosts file or a
+// file (k8s.io/kubernetes, pkg/apis/core/validation/validation.go).
 #include <arpa/inet.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace {
 
 using Problems = std::vector<std::string> (*)(std::string_view name);
 
-// An absent member is right.
+// An absent member is no error.
 void check_grammar(const Json& object, std::string_view member, std::string_view path,
                    Problems problems_of, FieldErrors& errors) {
   const std::string_view name = object.get_string(member);
@@ -47,7 +47,7 @@ bool has_backstep(std::string_view path) {
   return ("/" + std::string(path) + "/").find("/../") != std::string::npos;
 }
 
-// A file of a volume. "..data" and the like are kubelet's.
+// Checks a file of a volume. Names such as "..data" are the kubelet's.
 void check_file(const Json& item, const std::string& at, FieldErrors& errors) {
   const std::string_view file = item.get_string("path");
   const std::string path = join_field(at, "path");
@@ -67,7 +67,7 @@ void check_mode(const Json& owner, std::string_view member, std::string_view pat
                              "must be a number between 0 and 0777 (octal), both inclusive"));
 }
 
-// A volume, or one source of a projected one.
+// Checks a volume, or one source of a projected one.
 void check_source(const Json& volume, const std::string& path, FieldErrors& errors) {
   for (const char* kind : {"configMap", "secret", "downwardAPI"}) {
     const Json& source = volume.get(kind);

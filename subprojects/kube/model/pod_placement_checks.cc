@@ -75,7 +75,7 @@ void check_topology_key(const Json& item, const std::string& path, FieldErrors& 
   check_key(key, at, errors);
 }
 
-// Of podAffinity and podAntiAffinity.
+// Checks podAffinity and podAntiAffinity.
 void check_pod_affinity(const Json& affinity, const std::string& path, FieldErrors& errors) {
   check_items(affinity, kRequired, path, errors, [&](const Json& item, const std::string& at) {
     check_topology_key(item, at, errors);
@@ -107,7 +107,7 @@ void check_toleration(const Json& toleration, const std::string& path, FieldErro
     errors.push_back(
         invalid(operator_path, value, "value must be empty when `operator` is 'Exists'"));
   }
-  // The last two are of Kubernetes 1.35.
+  // Kubernetes 1.35 has added the last two.
   check_word(toleration, "operator", path, {"Equal", "Exists", "Gt", "Lt"}, errors);
   check_word(toleration, "effect", path, {"NoSchedule", "PreferNoSchedule", "NoExecute"}, errors);
 }

@@ -19,14 +19,14 @@ const Json* find_named(const Json& pod_template, std::string_view list, std::str
   return nullptr;
 }
 
-// Whether both have the member with the same value, or both lack it.
+// Returns whether both have the member with the same value, or both lack it.
 bool same_member(const Json& a, const Json& b, std::string_view name) {
   const Json* in_a = a.find(name);
   const Json* in_b = b.find(name);
   return in_a && in_b ? *in_a == *in_b : in_a == in_b;
 }
 
-// Replaces the first item that is the same by one of `keys`, else appends.
+// Replaces the first item that has the same value in one of `keys`, else appends.
 Json upsert(Json& list, Json item, std::initializer_list<std::string_view> keys) {
   if (list.is_null()) list = Json::array();
   Json::Array& items = list.as_array();
@@ -73,7 +73,7 @@ bool is_one_of(std::string_view name, std::initializer_list<std::string_view> na
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// Maps whose names are their users', so that no name below means what it means elsewhere.
+// The users of such maps choose the names in them, so no name below has its usual meaning.
 bool is_string_map(std::string_view name, const Json& value) {
   return value.is_object() && is_one_of(name, {"annotations", "data", "labels", "matchLabels",
                                                "nodeSelector", "options", "volumeAttributes"});
@@ -83,12 +83,12 @@ void canonicalise(Json& amount) {
   if (const auto quantity = Quantity::read(amount)) amount = quantity->to_string();
 }
 
-// Members that core/v1 declares `omitempty` and without a pointer. `parent` is the member, or the
-// list, that contains the object, since one name means different things: the key of a toleration
-// may be empty, that of a Secret is required. Members that are missing here (`name`, `protocol`)
-// have defaults in CRDs, or are rarely written.
+// Returns whether core/v1 declares the member `omitempty` and without a pointer. `parent` is the
+// member, or the list, that contains the object, since one name means different things: the key of
+// a toleration may be empty, that of a Secret is required. Members that are missing here (`name`,
+// `protocol`) have defaults in CRDs, or are rarely written.
 bool is_omitted_when_zero(std::string_view parent, std::string_view name) {
-  if (parent == "spec")  // a PodSpec's, all but the last
+  if (parent == "spec")  // in a PodSpec, all but the last
     return is_one_of(name, {"dnsPolicy", "hostIPC", "hostNetwork", "hostPID", "hostname",
                             "nodeName", "priorityClassName", "restartPolicy", "schedulerName",
                             "serviceAccount", "serviceAccountName", "subdomain", "volumeName"});
@@ -109,7 +109,7 @@ bool is_omitted_when_zero(std::string_view parent, std::string_view name) {
   if (parent == "httpGet") return is_one_of(name, {"host", "path", "scheme"});
   if (parent == "tcpSocket") return name == "host";
   if (parent == "emptyDir") return name == "medium";
-  // Those of csi and azureDisk are pointers.
+  // In csi and azureDisk they are pointers.
   return name == "readOnly" &&
          is_one_of(parent,
                    {"awsElasticBlockStore", "azureFile", "cephfs", "cinder", "fc", "flexVolume",
@@ -138,7 +138,8 @@ void drop_omitted(Json& value, std::string_view parent) {
     if (!is_string_map(member.first, member.second)) drop_omitted(member.second, member.first);
     return !is_omitted(parent, member.first, member.second);
   });
-  // A struct, which `omitempty` never omits; clients that read no divisor write this one.
+  // The divisor is a struct, which `omitempty` never omits. Clients that read no divisor write this
+  // one.
   if (parent == "resourceFieldRef" && !value.find("divisor")) value.set("divisor", "0");
 }
 
@@ -190,7 +191,7 @@ void upsert_env(Json& container, Json::Array env_vars) {
     const Json* const name = item.find("name");
     return name ? print_json(*name) : std::string();
   };
-  std::unordered_map<std::string, std::size_t> places;  // of the first of each name
+  std::unordered_map<std::string, std::size_t> places;  // the place of the first of each name
   for (const Json& item : items) places.try_emplace(name_of(item), &item - items.data());
   for (Json& each : env_vars) {
     const auto [at, is_new] = places.try_emplace(name_of(each), items.size());
@@ -240,8 +241,8 @@ ResourceList pod_requests(const Json& pod_template) {
   for (const Json& container : spec.get_array("containers"))
     add_to(total, container_requests(container));
 
-  // While an init container runs, the sidecars before it run too; a sidecar also runs beside the
-  // containers. What a container does not ask for was raised by the sidecars before it.
+  // While an init container runs, the sidecars before it run too. A sidecar also runs beside the
+  // containers. The sidecars before a container have raised the amounts that it does not ask for.
   ResourceList sidecars;
   ResourceList most_while_starting;
   for (const Json& container : spec.get_array("initContainers")) {

@@ -1,4 +1,4 @@
-// Unions of a pod: members of which one is to be set (pkg/apis/core/validation,
+// In a union of a pod, one of several members is to be set (pkg/apis/core/validation,
 // validateEnvVarValueFrom, validateEnvFrom, validateHandler, validateVolumeSource,
 // validateProjectionSources).
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace kube {
 namespace {
 
-// The members that are set, but for these.
+// Returns the number of members that are set, without these.
 std::size_t count_set(const Json& value, std::string_view other = {}) {
   if (!value.is_object()) return 0;
   return static_cast<std::size_t>(std::ranges::count_if(

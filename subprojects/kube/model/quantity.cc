@@ -16,7 +16,7 @@ __extension__ using Int128 = __int128;
 
 constexpr Int128 kNano = 1'000'000'000;
 constexpr Int128 kLargestInt64 = std::numeric_limits<std::int64_t>::max();
-constexpr std::size_t kMaxDigits = 37;  // of an amount in nanos; a sum of two still fits
+constexpr std::size_t kMaxDigits = 37;  // the digits of an amount in nanos; a sum of two still fits
 
 constexpr Int128 power_of_ten(std::size_t exponent) {
   Int128 power = 1;
@@ -25,13 +25,13 @@ constexpr Int128 power_of_ten(std::size_t exponent) {
 }
 constexpr Int128 kMost = power_of_ten(kMaxDigits);
 
-// Powers of 1000, from -3, and of 1024, from 0.
+// These are the powers of 1000, from -3, and of 1024, from 0.
 constexpr std::string_view kDecimal[] = {"n", "u", "m", "", "k", "M", "G", "T", "P", "E"};
 constexpr std::string_view kBinary[] = {"", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"};
 
 struct Scale {
   Quantity::Format format = Quantity::Format::kDecimalSI;
-  int exponent = 0;  // of ten, or of 1024 for the binary ones
+  int exponent = 0;  // the exponent of ten, or of 1024 for the binary ones
 };
 
 std::optional<Scale> read_suffix(std::string_view text) {
@@ -46,18 +46,18 @@ std::optional<Scale> read_suffix(std::string_view text) {
   const char* const end = text.data() + text.size();
   const auto result = std::from_chars(text.data(), end, exponent);
   if (text.empty() || result.ptr != end) return std::nullopt;
-  // Whatever is beyond these bounds is rounded up to one nano, or capped, anyway.
+  // Values beyond these bounds are rounded up to one nano, or capped.
   constexpr int kBound = 1'000'000;
   if (result.ec == std::errc::result_out_of_range)
     exponent = text.front() == '-' ? -kBound : kBound;
   return Scale{Quantity::Format::kDecimalExponent, std::clamp(exponent, -kBound, kBound)};
 }
 
-// A non-negative number as decimal digits, so that suffixes and rounding are exact for texts of any
-// length.
+// This is a non-negative number as decimal digits, so that suffixes and rounding are exact for
+// texts of any length.
 struct Digits {
   std::string digits;
-  std::int64_t exponent = 0;  // of ten
+  std::int64_t exponent = 0;  // the exponent of ten
 
   void multiply_by_1024() {
     int carry = 0;
@@ -69,7 +69,7 @@ struct Digits {
     if (carry > 0) digits.insert(0, std::to_string(carry));
   }
 
-  // In nanos, rounded up; kMost where it is more than that.
+  // Returns nanos, rounded up; kMost if it is more than that.
   Int128 to_nanos() const {
     std::string_view kept(digits);
     kept.remove_prefix(std::min(kept.find_first_not_of('0'), kept.size()));
@@ -107,7 +107,7 @@ std::optional<Digits> take_number(std::string_view& text) {
   return number;
 }
 
-// The shortest mantissa with an exponent that is a multiple of three.
+// Prints the shortest mantissa with an exponent that is a multiple of three.
 std::string print_decimal(Int128 nanos, Quantity::Format format) {
   int exponent = -9;
   for (; nanos % 1000 == 0; nanos /= 1000) exponent += 3;
@@ -199,7 +199,8 @@ Quantity& Quantity::operator+=(const Quantity& other) {
 
 Quantity& Quantity::operator*=(std::int64_t factor) {
   const auto size_of = [](Int128 number) { return number < 0 ? -number : number; };
-  // Not by __builtin_mul_overflow: on arm64 clang calls a function for it that libgcc lacks.
+  // The product is not checked by __builtin_mul_overflow: on arm64 clang calls a function for it
+  // that libgcc lacks.
   const bool is_too_much = factor != 0 && size_of(nanos_) > kMost / size_of(factor);
   const bool is_negative = (nanos_ < 0) != (factor < 0);
   nanos_ = !is_too_much ? nanos_ * factor : is_negative ? -kMost : kMost;

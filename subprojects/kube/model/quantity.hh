@@ -1,4 +1,4 @@
-// resource.Quantity: exact decimal amounts with SI or binary suffixes.
+// resource.Quantity is an exact decimal amount with an SI or binary suffix.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,10 @@
 
 namespace kube {
 
-// Exact: an integer number of nanos. Amounts finer than 1n are rounded away from zero; binary
-// amounts (Ki, Mi, ...) above 2^63-1 are capped there, as upstream does, and all others at 10^28.
-// Value type; equality and order compare amounts, not spellings. A sum keeps the format of its
-// first term that is not zero.
+// The amount is exact: an integer number of nanos. Amounts finer than 1n are rounded away from
+// zero. Binary amounts (Ki, Mi, ...) above 2^63-1 are capped there, like upstream's, and all others
+// at 10^28. Value type; equality and order compare amounts, not spellings. A sum keeps the format
+// of its first term that is not zero.
 class Quantity {
  public:
   enum class Format { kDecimalSI, kBinarySI, kDecimalExponent };
@@ -22,12 +22,13 @@ class Quantity {
   static Quantity of(std::int64_t amount, Format format = Format::kDecimalSI);
   // Errors (kInvalid) quote the text.
   static Result<Quantity> parse(std::string_view text);
-  // From a JSON string, where white space around it is dropped, or number.
+  // Reads a JSON number, or a string, in which white space around the amount is dropped.
   static Result<Quantity> read(const Json& value);
 
-  // The canonical form: no fraction, the largest suffix possible ("1500m", "1Gi", "0").
+  // Returns the canonical form: no fraction, the largest suffix possible ("1500m", "1Gi", "0").
   std::string to_string() const;
-  // Whole units, rounded away from zero ("2500m" is 3), as Quantity.Value(); at most 2^63-1.
+  // Returns whole units, rounded away from zero ("2500m" is 3), like Quantity.Value(); at most
+  // 2^63-1.
   std::int64_t value() const;
   bool is_zero() const { return nanos_ == 0; }
 

@@ -1,4 +1,4 @@
-// Kubernetes' own collections, each named once.
+// Kubernetes' own collections are each named once, here.
 #pragma once
 
 #include "kube/model/meta.hh"

@@ -1,5 +1,6 @@
-// Sums and products of counts that users choose. Where the exact result has no place in the type,
-// the nearest number that has one is the result, so that a count never becomes negative or small.
+// These functions add and multiply counts that users choose. If the exact result does not fit into
+// the type, the nearest number that fits is the result, so that a count never becomes negative or
+// small.
 #pragma once
 
 #include <concepts>

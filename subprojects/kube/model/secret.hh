@@ -1,12 +1,12 @@
-// A value that must not be printed.
+// A secret is a value that must not be printed.
 #pragma once
 
 #include <utility>
 
 namespace kube {
 
-// No formatter, no stream operator, no comparison: only reveal() gives the value, so each use of it
-// is visible in the code.
+// It has no formatter, no stream operator, no comparison: only reveal() returns the value, so each
+// use of it is visible in the code.
 template <class T>
 class Secret {
  public:

@@ -12,8 +12,8 @@
 namespace kube {
 namespace {
 
-// Where the merge is: `place` for people ("spec.containers[1].env"), `type` for the table of merge
-// keys ("spec.containers.env").
+// This is the place of the merge: `place` for people ("spec.containers[1].env"), `type` for the
+// table of merge keys ("spec.containers.env").
 struct Location {
   std::string place;
   std::string type;
@@ -24,7 +24,7 @@ struct Location {
   Location item(std::size_t index) const { return {join_index(place, index), type}; }
 };
 
-// A null in what a patch adds removes something that is not there.
+// A null in a value that a patch adds would remove something that is not there.
 void discard_nulls(Json& value) {
   if (value.is_array()) {
     for (Json& item : value.as_array()) discard_nulls(item);
@@ -47,7 +47,7 @@ class Merger {
  public:
   explicit Merger(const MergeKeys& keys) : keys_(keys) {}
 
-  // The first error, if any; `target` is then only partly merged.
+  // Returns the first error, if any; `target` is then only partly merged.
   std::optional<Error> merge_objects(Json& target, const Json& patch, const Location& at) {
     for (const auto& [name, change] : patch.as_object()) {
       if (change.is_null()) {
@@ -71,7 +71,7 @@ class Merger {
 
  private:
   friend class DirectiveMerger;
-  // Checks that an item has an identity, and adds it to `names`. Strings are borrowed; keys that
+  // Checks that an item has an identity, and adds it to `names`. Strings are borrowed. Keys that
   // are numbers ("containerPort") are printed into `printed`, behind a byte that begins no name.
   std::optional<Error> identify(const Json& item, std::string_view key, std::string_view owner,
                                 const Location& at, std::size_t index, Names& names) const {
@@ -127,7 +127,7 @@ class Merger {
     return std::nullopt;
   }
 
-  // For each name the position of the first that is equal.
+  // Returns for each name the position of the first equal one.
   static std::vector<std::size_t> first_of_each(const std::vector<std::string_view>& names) {
     const NameIndex index(names, [](std::string_view name) { return name; });
     std::vector<std::size_t> first;
@@ -137,8 +137,8 @@ class Merger {
   }
 
   // Puts the merged items into upstream's order, see strategic_merge(). The first `originals` items
-  // were in the target before. `first`: for each position, that of the first item of the same name.
-  // `ranks`: for such a position, the item's place in the patch.
+  // were in the target before. `first` has for each position that of the first item of the same
+  // name. `ranks` has for such a position the item's place in the patch.
   static void reorder(Json::Array& target, std::size_t originals,
                       const std::vector<std::size_t>& first,
                       const std::vector<std::size_t>& ranks) {
@@ -170,7 +170,7 @@ class Merger {
   const MergeKeys& keys_;
 };
 
-// The value without directives; null for one that is itself only a directive.
+// Returns the value without directives; null for one that is itself only a directive.
 Json without_directives(const Json& value) {
   if (value.is_array()) {
     Json kept = Json::array();
@@ -189,7 +189,7 @@ Json without_directives(const Json& value) {
 constexpr std::string_view kOrder = "$setElementOrder/";
 constexpr std::string_view kDelete = "$deleteFromPrimitiveList/";
 
-// Carries out the directives of a patch and leaves the rest to Merger.
+// Applies the directives of a patch and leaves the rest to Merger.
 class DirectiveMerger {
  public:
   explicit DirectiveMerger(const MergeKeys& keys) : keys_(keys), plain_(keys) {}
@@ -260,7 +260,7 @@ class DirectiveMerger {
                           : merge_items(member.as_array(), change.as_array(), ordered, *key, below);
     }
     if (change.is_object() && change.find("$patch")) {
-      // Of something that is no object: a replacement is the object, a deletion leaves nothing.
+      // The member is no object: a replacement sets the object, a deletion leaves nothing.
       member =
           change.get_string("$patch") == "replace" ? without_directives_but_self(change) : Json();
     } else {
@@ -323,7 +323,7 @@ class DirectiveMerger {
     return plain_.merge_lists(target, ordered, at);
   }
 
-  // Scalars have themselves as keys.
+  // The key of a scalar is the scalar itself.
   static std::optional<Error> merge_scalars(Json& target, const Json::Array& patch,
                                             const Json::Array& order) {
     const auto has = [](const Json::Array& list, const Json& value) {

@@ -1,4 +1,4 @@
-// What many readers of short texts need. Pure.
+// Many readers of short texts need these functions. Pure.
 #pragma once
 
 #include <algorithm>
@@ -11,20 +11,20 @@
 
 namespace kube {
 
-// Without the spaces at both ends.
+// Returns the text without the spaces at both ends.
 inline std::string_view trimmed(std::string_view text, std::string_view spaces = " ") {
   text.remove_prefix(std::min(text.find_first_not_of(spaces), text.size()));
   return text.substr(0, text.find_last_not_of(spaces) + 1);
 }
 
-// The first `limit` bytes at most, cut between characters of UTF-8.
+// Returns the first `limit` bytes at most, cut between characters of UTF-8.
 inline std::string_view head_of(std::string_view text, std::size_t limit) {
   if (text.size() <= limit) return text;
   while (limit > 0 && (static_cast<unsigned char>(text[limit]) & 0xc0U) == 0x80U) --limit;
   return text.substr(0, limit);
 }
 
-// ASCII letters only.
+// Only ASCII letters are changed.
 inline std::string to_lower(std::string_view text) {
   std::string lower(text);
   for (char& c : lower)
@@ -32,8 +32,8 @@ inline std::string to_lower(std::string_view text) {
   return lower;
 }
 
-// The number that the whole text is, with a "-" in front where it is negative; nullopt where it is
-// something else, or does not fit.
+// Returns the number that the whole text is, with a "-" in front if it is negative; nullopt if it
+// is something else, or does not fit.
 template <class Number>
 std::optional<Number> parse_number(std::string_view text) {
   Number value = 0;

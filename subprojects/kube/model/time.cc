@@ -10,7 +10,7 @@ namespace {
 
 using std::chrono::floor;
 
-// Takes a text of this form off the front, where "0" is any digit: its N numbers.
+// Takes a text of this form off the front and returns its N numbers; "0" means any digit.
 template <std::size_t N>
 std::optional<std::array<int, N>> take(std::string_view& text, std::string_view form) {
   if (text.size() < form.size()) return std::nullopt;
@@ -35,7 +35,7 @@ bool skip(std::string_view& text, char c) {
   return true;
 }
 
-// Of a second; "" or ".5", of which digits after the sixth are dropped.
+// Takes a fraction of a second: "" or ".5". Digits after the sixth are dropped.
 std::optional<std::chrono::microseconds> take_fraction(std::string_view& text) {
   std::chrono::microseconds fraction{0};
   if (!skip(text, '.')) return fraction;
@@ -46,7 +46,7 @@ std::optional<std::chrono::microseconds> take_fraction(std::string_view& text) {
   return fraction;
 }
 
-// "Z" or "+hh:mm" or "-hh:mm".
+// Takes "Z" or "+hh:mm" or "-hh:mm".
 std::optional<std::chrono::minutes> take_offset(std::string_view& text) {
   if (skip(text, 'Z')) return std::chrono::minutes(0);
   const bool is_west = skip(text, '-');

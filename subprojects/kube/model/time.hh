@@ -1,4 +1,4 @@
-// Instants as the Kubernetes API writes them (RFC 3339).
+// Instants have the form of the Kubernetes API (RFC 3339).
 #pragma once
 
 #include <chrono>
@@ -8,7 +8,7 @@
 
 namespace kube {
 
-// An instant with microseconds, in UTC. Value type.
+// This is an instant with microseconds, in UTC. Value type.
 class Time {
  public:
   using Clock = std::chrono::system_clock;
@@ -20,22 +20,22 @@ class Time {
     return Time(Point(std::chrono::seconds(seconds)));
   }
 
-  // RFC 3339 with any fraction and offset: "2026-08-20T10:00:00Z",
+  // Parses RFC 3339 with any fraction and offset: "2026-08-20T10:00:00Z",
   // "2026-08-20T12:00:00.123456+02:00".
   static std::optional<Time> parse(std::string_view text);
-  // metav1.Time: whole seconds, "2026-08-20T10:00:00Z".
+  // Returns the form of metav1.Time: whole seconds, "2026-08-20T10:00:00Z".
   std::string to_string() const;
-  // metav1.MicroTime: "2026-08-20T10:00:00.123456Z".
+  // Returns the form of metav1.MicroTime: "2026-08-20T10:00:00.123456Z".
   std::string to_micro_string() const;
 
   Point point() const { return point_; }
   std::int64_t seconds() const {
     return std::chrono::floor<std::chrono::seconds>(point_).time_since_epoch().count();
   }
-  // The same instant without its fraction: what remains after a round trip through the API.
+  // Returns the same instant without its fraction: the API keeps only that.
   Time whole_seconds() const { return from_seconds(seconds()); }
-  // So many seconds later, or earlier. Users may write any number: more than a century counts as a
-  // century, which this type and the timers can hold.
+  // Returns the instant so many seconds later, or earlier. Users may write any number: more than a
+  // century counts as a century, which this type and the timers can hold.
   Time after(std::int64_t seconds) const;
 
   friend auto operator<=>(const Time&, const Time&) = default;

@@ -26,7 +26,8 @@ std::size_t utf8_length(std::string_view text) {
   return 0;
 }
 
-// Kubernetes objects are nearly all ASCII, so 32 or eight bytes go at a time where they can.
+// Kubernetes objects are nearly all ASCII, so 32 or eight bytes are checked at a time where
+// possible.
 std::size_t find_bad_utf8(std::string_view text) {
   constexpr std::uint64_t kHighs = 0x8080808080808080U;
   std::size_t at = 0;

@@ -20,12 +20,12 @@
 namespace kube {
 namespace {
 
-constexpr int kMaxDepth = 200;  // as parse_json()
-// Of nodes that are copies of others, in all documents together.
+constexpr int kMaxDepth = 200;  // the depth of parse_json()
+// This limits the nodes that are copies of others, in all documents together.
 constexpr std::size_t kMaxCopied = 1'000'000;
 constexpr std::size_t kTextPerNode = 16;
 // The parser holds a flow collection ("[a, {b: c}]") as tokens until it ends, 250 bytes for one of
-// text. It does not do so with what is written line by line.
+// text. It does not hold collections that are written line by line.
 constexpr std::size_t kMaxFlowMarks = 1'000'000;
 
 Error error_at(const YAML::Mark& mark, std::string_view what) {
@@ -33,7 +33,7 @@ Error error_at(const YAML::Mark& mark, std::string_view what) {
                                               mark.column + 1, what));
 }
 
-// Leaves the parser from within its callbacks, which know no other way. Never passes
+// This leaves the parser from within its callbacks, which allow no other way. It never passes
 // parse_yaml_documents().
 struct Refusal {
   Error error;
@@ -43,15 +43,15 @@ struct Refusal {
   throw Refusal{error_at(mark, what)};
 }
 
-// A finished value, with what it costs to copy it and how deep it is.
+// This is a finished value, with the cost of its copy and its depth.
 struct Node {
   Json value;
   std::size_t weight = 1;  // nodes, and one more for every kTextPerNode bytes
   int height = 0;
 };
 
-// Whether a document may begin at the mark: with its "---", or after the "..." of the one before.
-// The parser also begins a new document at whatever cannot continue the one before.
+// Returns whether a document may begin at the mark: with its "---", or after the "..." of the one
+// before. The parser also begins a new document at anything that cannot continue the one before.
 bool begins_document(std::string_view text, const YAML::Mark& mark) {
   const std::size_t at = std::min(static_cast<std::size_t>(mark.pos), text.size());
   const std::size_t line_start = at - std::min(static_cast<std::size_t>(mark.column), at);
@@ -69,8 +69,8 @@ bool begins_document(std::string_view text, const YAML::Mark& mark) {
   return false;
 }
 
-// The parser gives the escapes \N and \_ (U+0085 and U+00A0) as these single bytes. All else in the
-// text is UTF-8.
+// The parser returns the escapes \N and \_ (U+0085 and U+00A0) as these single bytes. All else in
+// the text is UTF-8.
 std::string repair_escapes(std::string_view text) {
   std::string repaired;
   for (auto bad = find_bad_utf8(text); bad != text.npos; bad = find_bad_utf8(text)) {
@@ -80,8 +80,8 @@ std::string repair_escapes(std::string_view text) {
   return repaired.append(text);
 }
 
-// Whether the quoted scalar that begins at `text` has its closing quote; true for scalars of any
-// other style.
+// Returns whether the quoted scalar that begins at `text` has its closing quote; true for scalars
+// of any other style.
 bool is_closed(std::string_view text) {
   while (!text.empty() && (text.front() == '!' || text.front() == '&')) {
     text.remove_prefix(std::min(text.find_first_of(" \t\r\n"), text.size()));
@@ -106,8 +106,8 @@ class Builder : public YAML::EventHandler {
   Builder(std::string_view text, std::size_t max_documents, std::size_t max_nodes)
       : text_(text), max_documents_(max_documents), max_nodes_(max_nodes) {}
 
-  // The documents of the text. The parser closes a quoted scalar at the end of the text by itself;
-  // such a text is refused, since a forgotten quote would swallow all that follows.
+  // Returns the documents of the text. The parser closes a quoted scalar at the end of the text by
+  // itself. Such a text is refused, since a forgotten quote would swallow all that follows.
   std::vector<Json> take() {
     const auto at = static_cast<std::size_t>(last_scalar_.pos);
     if (!is_closed(text_.substr(std::min(at, text_.size()))))
@@ -119,7 +119,7 @@ class Builder : public YAML::EventHandler {
     if (started_ && !begins_document(text_, mark))
       refuse(mark,
              "expected the end of the document; is the indentation right, or a \"---\" missing?");
-    // The parser stays where it is when it meets a token that begins nothing, such as ",".
+    // The parser does not advance when it meets a token that begins nothing, such as ",".
     if (started_ && mark.pos == document_start_) refuse(mark, "expected a value");
     document_start_ = mark.pos;
     started_ = true;
@@ -187,18 +187,18 @@ class Builder : public YAML::EventHandler {
   void OnMapEnd() override { leave(); }
 
  private:
-  // A sequence or mapping whose end has not been seen.
+  // This is a sequence or mapping whose end has not been seen.
   struct Open {
     YAML::Mark mark;
     YAML::anchor_t anchor = 0;
     bool is_map = false;
     Json::Array items;
-    // In order; of equal names the last one counts, since "<<" may come second.
+    // The members are in order. The last of equal names counts, since "<<" may come second.
     JsonObject::Members members;
-    std::set<std::string> written;    // the names the mapping itself holds
-    std::optional<std::string> name;  // of the value that comes next
+    std::set<std::string> written;    // the names that the mapping itself holds
+    std::optional<std::string> name;  // the name of the next value
     int name_start = 0;
-    bool merging = false;  // the value that comes next belongs to "<<"
+    bool merging = false;  // the next value belongs to "<<"
     std::size_t weight = 1;
     int height = 0;
   };
@@ -238,7 +238,7 @@ class Builder : public YAML::EventHandler {
              "anchors, aliases, merge keys and tags multiply the text beyond 1,000,000 nodes");
   }
 
-  // A "%TAG" of a megabyte is in every tag that names it.
+  // A "%TAG" of a megabyte is repeated in every tag that names it.
   void charge_tag(const YAML::Mark& mark, std::string_view tag) {
     charge(mark, tag.size() / kTextPerNode);
   }
@@ -292,7 +292,8 @@ class Builder : public YAML::EventHandler {
     return std::move(*name);
   }
 
-  // As go-yaml v2: the members count as if written here; of several mappings the first wins.
+  // This is the rule of go-yaml v2: the members count as if they were written here, and the first
+  // of several mappings wins.
   static void merge(const YAML::Mark& mark, Open& parent, const Json& value) {
     const auto add = [&](const Json& mapping) {
       if (!mapping.is_object()) refuse(mark, "\"<<\" takes a mapping or a list of mappings");
@@ -312,7 +313,7 @@ class Builder : public YAML::EventHandler {
   YAML::Mark last_scalar_;
   std::vector<Json> documents_;
   std::vector<Open> open_;
-  // Not a hash table: to clear one takes as long as its largest size so far requires.
+  // This is no hash table, since clearing one takes as long as its largest size so far requires.
   std::map<YAML::anchor_t, Node> anchors_;
   std::size_t copied_ = 0;
 };
@@ -328,10 +329,11 @@ Result<std::vector<Json>> read_documents(std::string_view text, std::size_t max_
                 limits.max_bytes);
   }
   constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
-  // All of them: the parser would drop one that is left, and its marks would be off by its length.
+  // All byte order marks are removed: the parser would drop one that is left, and its places would
+  // be wrong by that length.
   while (text.substr(0, kByteOrderMark.size()) == kByteOrderMark)
     text.remove_prefix(kByteOrderMark.size());
-  // The parser would take a NUL for a sign of UTF-16, and let bad UTF-8 pass.
+  // The parser would take a NUL for a sign of UTF-16, and accept bad UTF-8.
   if (!is_utf8(text)) return fail(ErrorCode::kParse, "bad YAML: the text is not UTF-8");
   if (text.find('\0') != text.npos)
     return fail(ErrorCode::kParse, "bad YAML: the text holds a NUL byte");

@@ -13,8 +13,8 @@
 namespace kube {
 namespace {
 
-// Characters beyond ASCII that a YAML reader may take for line breaks or byte order marks, or drop,
-// and how they are escaped.
+// A YAML reader may take these characters beyond ASCII for line breaks or byte order marks, or drop
+// them. The second member is the escaped form.
 constexpr std::pair<std::string_view, std::string_view> kSpecial[] = {{"\u2028", "\\u2028"},
                                                                       {"\u2029", "\\u2029"},
                                                                       {"\ufeff", "\\ufeff"},
@@ -24,14 +24,15 @@ constexpr std::pair<std::string_view, std::string_view> kSpecial[] = {{"\u2028",
 bool has_special_characters(std::string_view text) {
   const auto occurs = [&](const auto& special) { return text.find(special.first) != text.npos; };
   if (std::ranges::any_of(kSpecial, occurs)) return true;
-  // U+0080 to U+009F.
+  // These are U+0080 to U+009F.
   for (std::size_t at = text.find('\xc2'); at != text.npos; at = text.find('\xc2', at + 1)) {
     if (at + 1 < text.size() && static_cast<unsigned char>(text[at + 1]) < 0xa0) return true;
   }
   return !is_utf8(text);
 }
 
-// Double quotes with JSON's escapes; what JSON allows and YAML does not is escaped too.
+// Quotes with double quotes and JSON's escapes; characters that JSON allows and YAML does not are
+// escaped too.
 std::string quote(std::string_view text) {
   const std::string json = print_json(Json(text));
   std::string quoted;
@@ -63,8 +64,8 @@ std::string print_text(std::string_view text) {
   return is_plain_safe(text) && !has_special_characters(text) ? std::string(text) : quote(text);
 }
 
-// Whether a literal block holds exactly this text: several lines of printable text, where the first
-// shows the indentation.
+// Returns whether a literal block holds exactly this text: several lines of printable text, where
+// the first shows the indentation.
 bool fits_literal(std::string_view text) {
   if (text.find('\n') == text.npos || text.front() == ' ' || text.front() == '\t' ||
       text.front() == '\n')
@@ -89,8 +90,8 @@ class Printer {
  public:
   explicit Printer(bool is_visible) : is_visible_(is_visible) {}
 
-  // Writes a value after what introduces it ("key:", "-" or nothing). `indent` is that of the lines
-  // that follow; in a sequence the value begins on the introducer's line ("- a: 1").
+  // Writes a value behind "key:", "-" or nothing. `indent` is that of the lines that follow. In a
+  // sequence the value begins on the line of the "-" ("- a: 1").
   void write(const Json& value, std::size_t indent, bool in_sequence) {
     if (value.is_object() && !value.empty()) {
       write_mapping(value.as_object(), indent, in_sequence);
@@ -134,7 +135,7 @@ class Printer {
   void write_member_value(const Json& value, std::size_t indent) {
     const bool is_block = (value.is_object() || value.is_array()) && !value.empty();
     out_ += is_block ? '\n' : ' ';
-    // As kubectl prints: the items of a list are in the column of the list's name.
+    // kubectl prints in the same way: the items of a list are in the column of the list's name.
     write(value, value.is_array() ? indent : indent + 2, false);
   }
 

@@ -42,7 +42,7 @@ std::optional<Json> resolve_word(std::string_view text) {
   return std::nullopt;
 }
 
-// Takes the prefix that chooses the base off the digits, as strconv.ParseInt does for base 0.
+// Takes the prefix that chooses the base off the digits; strconv.ParseInt does the same for base 0.
 int take_base(std::string_view& digits) {
   if (digits.size() < 2 || digits[0] != '0') return 10;
   const char letter = static_cast<char>(digits[1] | 0x20);
@@ -67,7 +67,7 @@ std::optional<Json> resolve_integer(std::string_view text) {
   return std::nullopt;
 }
 
-// [-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?
+// The pattern is [-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?
 std::optional<Json> resolve_float(std::string_view text) {
   if (text.front() == '+') text.remove_prefix(text.starts_with("+-") ? 0 : 1);
   const auto value = parse_double(text);
@@ -149,7 +149,7 @@ bool is_plain_safe(std::string_view text) {
   const char first = text.front();
   const bool is_word = (first >= 'a' && first <= 'z') || (first >= 'A' && first <= 'Z') ||
                        first == '/' || first == '_' || first == '$' || first == '(';
-  // Readers differ most on what starts like a number: dates, sexagesimals ("1:30"), versions
+  // Readers differ most on texts that start like a number: dates, sexagesimals ("1:30"), versions
   // ("1_0").
   const bool is_numberlike = is_digit(first) || first == '.' || first == '-' || first == '+';
   if (!is_word && !is_numberlike) return false;
