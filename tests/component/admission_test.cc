@@ -7,9 +7,9 @@
 #include "kube/model/json_text.hh"
 #include "kube/model/yaml.hh"
 #include "kube/tests/run_task.hh"
+#include "kube/tests/scripted_peer.hh"
 #include "tests/component/admission_fixture.hh"
 #include "tests/component/captured_errors.hh"
-#include "tests/component/peer.hh"
 #include "tests/support/catch.hh"
 
 using namespace trainer;
@@ -184,7 +184,7 @@ TEST_CASE_METHOD(Fixture, "changed patches ask whether the job's pods still run"
         std::string_view::npos);
 }
 
-TEST_CASE_METHOD(ScriptedPeer, "refused reviews do not fill the log") {
+TEST_CASE_METHOD(kube::test::ScriptedPeer, "refused reviews do not fill the log") {
   const kube::Log info{kube::LogLevel::kInfo, kube::Log::Format::kText};
   WebhookHandler handler;
   handler.path = "/refuse";
@@ -210,7 +210,7 @@ TEST_CASE_METHOD(ScriptedPeer, "refused reviews do not fill the log") {
   CHECK(log_lines.count(std::string(1'025, 'x')) == 0);
 }
 
-TEST_CASE_METHOD(ScriptedPeer, "each review that begins also ends, whatever ends it") {
+TEST_CASE_METHOD(kube::test::ScriptedPeer, "each review that begins also ends, whatever ends it") {
   std::vector<std::string> seen;
   std::vector<WebhookHandler> handlers(2);
   handlers[0].path = "/refuse";

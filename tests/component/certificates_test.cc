@@ -9,8 +9,8 @@
 #include "kube/model/digest.hh"
 #include "kube/model/json_text.hh"
 #include "kube/tests/run_task.hh"
+#include "kube/tests/scripted_peer.hh"
 #include "tests/component/captured_errors.hh"
-#include "tests/component/peer.hh"
 #include "tests/support/catch.hh"
 
 using namespace trainer;
@@ -29,7 +29,7 @@ std::vector<Webhook> webhooks(bool with_pods) {
   return published_webhooks(production_registry(options));
 }
 
-struct Fixture : trainer::test::ScriptedPeer {
+struct Fixture : kube::test::ScriptedPeer {
   kube::TaskGroup tasks{io.get_executor(),
                         [](std::string_view, std::string_view what) { FAIL(std::string(what)); }};
   const test::CapturedErrors errors;

@@ -13,7 +13,7 @@
 #include "controller/process/metrics.hh"
 #include "kube/manager/manager.hh"
 #include "kube/tests/run_task.hh"
-#include "tests/component/peer.hh"
+#include "kube/tests/scripted_peer.hh"
 
 namespace trainer::test {
 
@@ -23,7 +23,7 @@ inline KindOptions own_jobsets() {
   return options;
 }
 
-struct IdleManager : ScriptedPeer {
+struct IdleManager : kube::test::ScriptedPeer {
   // A controller, and its context.
   struct Made {
     kube::Controller* controller = nullptr;

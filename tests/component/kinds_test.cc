@@ -164,7 +164,8 @@ void check_trainjob(test::IdleManager& peer) {
 
 }  // namespace
 
-TEST_CASE_METHOD(test::ScriptedPeer, "a kind that a test registers is watched and reconciled") {
+TEST_CASE_METHOD(kube::test::ScriptedPeer,
+                 "a kind that a test registers is watched and reconciled") {
   api.on("GET", kWidgetsPath)
       .answer(200, list_of(R"({"metadata":{"name":"w","namespace":"n","uid":"u1",
                                "resourceVersion":"3"},"spec":{}})"));
@@ -199,7 +200,8 @@ TEST_CASE_METHOD(test::ScriptedPeer, "a kind that a test registers is watched an
   kube::run_task(io, manager.drain(std::chrono::milliseconds(0)));
 }
 
-TEST_CASE_METHOD(test::ScriptedPeer, "a kind whose CRD is missing is named, and asked for again") {
+TEST_CASE_METHOD(kube::test::ScriptedPeer,
+                 "a kind whose CRD is missing is named, and asked for again") {
   api.on("GET", kConfigMapsPath).answer(200, list_of(""));
   api.on("GET", kConfigMapsPath).stream({}).stay_open();
   const test::CapturedErrors captured;
@@ -223,7 +225,7 @@ TEST_CASE_METHOD(test::ScriptedPeer, "a kind whose CRD is missing is named, and 
   kube::run_task(io, manager.drain(std::chrono::milliseconds(0)));
 }
 
-TEST_CASE_METHOD(test::ScriptedPeer,
+TEST_CASE_METHOD(kube::test::ScriptedPeer,
                  "a watch that ends by an exception is reported to the process") {
   api.on("GET", kWidgetsPath)
       .answer(200, list_of(R"({"metadata":{"name":"w","namespace":"n","uid":"u1",
@@ -246,7 +248,7 @@ TEST_CASE_METHOD(test::ScriptedPeer,
   CHECK(lost == 1);
 }
 
-TEST_CASE_METHOD(test::ScriptedPeer, "its webhook answers without an HTTP server") {
+TEST_CASE_METHOD(kube::test::ScriptedPeer, "its webhook answers without an HTTP server") {
   const Registry registry{sample::widget_registration()};
   AdmissionState state;
   Admission admission(registry[0].admission.handlers, client, state, log);
@@ -483,7 +485,7 @@ TEST_CASE("rights that few installations need are in ClusterRoles of their own")
                                     names + "]\n  verbs: [patch]\n"));
 }
 
-TEST_CASE_METHOD(test::ScriptedPeer,
+TEST_CASE_METHOD(kube::test::ScriptedPeer,
                  "watches, webhooks and RBAC rules that only one kind has are absent without it") {
   struct Row {
     const char* controller;

@@ -5,8 +5,8 @@
 #include "kube/client/task_group.hh"
 #include "kube/model/json_text.hh"
 #include "kube/tests/run_task.hh"
+#include "kube/tests/scripted_peer.hh"
 #include "tests/component/captured_errors.hh"
-#include "tests/component/peer.hh"
 #include "tests/support/catch.hh"
 
 using namespace trainer;
@@ -22,7 +22,7 @@ std::string runtime(const std::string& name, const std::string& finalizers) {
          name + R"(","finalizers":)" + finalizers + R"(},"spec":{}})";
 }
 
-struct Fixture : trainer::test::ScriptedPeer {
+struct Fixture : kube::test::ScriptedPeer {
   StoredCache runtimes{kube::StoredObjectTransform(kTrainingRuntimes)};
   StoredCache cluster_runtimes{kube::StoredObjectTransform(kClusterTrainingRuntimes)};
   LegacyFinalizers finalizers{io, client, runtimes, &cluster_runtimes, true, log};

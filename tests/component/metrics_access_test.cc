@@ -4,7 +4,7 @@
 #include "controller/process/endpoints.hh"
 #include "kube/model/json_text.hh"
 #include "kube/tests/run_task.hh"
-#include "tests/component/peer.hh"
+#include "kube/tests/scripted_peer.hh"
 #include "tests/support/catch.hh"
 
 using namespace trainer;
@@ -19,7 +19,7 @@ const char* const kUser =
 
 const NonResourceAccess kMetrics{"get", "/metrics"};
 
-struct Fixture : test::ScriptedPeer {
+struct Fixture : kube::test::ScriptedPeer {
   MetricsAccess access{client};
 
   ErrorCode refusal(const std::string& token) {

@@ -5,8 +5,8 @@
 
 #include "kube/client/task_group.hh"
 #include "kube/tests/run_task.hh"
+#include "kube/tests/scripted_peer.hh"
 #include "tests/component/captured_errors.hh"
-#include "tests/component/peer.hh"
 #include "tests/support/catch.hh"
 
 using namespace trainer;
@@ -24,7 +24,7 @@ std::string lease(const std::string& ns, const std::string& holder, int second) 
 
 }  // namespace
 
-TEST_CASE_METHOD(test::ScriptedPeer,
+TEST_CASE_METHOD(kube::test::ScriptedPeer,
                  "a leader in another namespace is noticed, not a Lease that is left") {
   const test::CapturedErrors captured;
   std::vector<std::size_t> counts;

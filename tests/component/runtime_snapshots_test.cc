@@ -9,7 +9,7 @@
 #include "kube/model/digest.hh"
 #include "kube/model/json_text.hh"
 #include "kube/tests/run_task.hh"
-#include "tests/component/peer.hh"
+#include "kube/tests/scripted_peer.hh"
 #include "tests/support/catch.hh"
 
 using namespace trainer;
@@ -27,7 +27,7 @@ std::string runtime(const std::string& version, int nodes) {
       version, nodes);
 }
 
-struct Fixture : trainer::test::ScriptedPeer {
+struct Fixture : kube::test::ScriptedPeer {
   using Answer = kube::Result<RuntimeSnapshots::Content>;
   RuntimeSnapshots snapshots{client};
   std::vector<Answer> answers;

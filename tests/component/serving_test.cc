@@ -7,9 +7,9 @@
 #include <future>
 
 #include "kube/tests/run_task.hh"
+#include "kube/tests/scripted_peer.hh"
 #include "tests/component/admission_fixture.hh"
 #include "tests/component/free_port.hh"
-#include "tests/component/peer.hh"
 #include "tests/support/catch.hh"
 
 using namespace trainer;
@@ -35,7 +35,7 @@ class StuckHandler final : public RequestHandler {
 
 }  // namespace
 
-TEST_CASE_METHOD(test::ScriptedPeer,
+TEST_CASE_METHOD(kube::test::ScriptedPeer,
                  "a stuck serving thread holds up neither certificates nor the end") {
   std::atomic<bool> is_stuck{false};
   std::promise<void> release;

@@ -5,8 +5,8 @@
 #include "kube/model/digest.hh"
 #include "kube/model/json_text.hh"
 #include "kube/tests/run_task.hh"
+#include "kube/tests/scripted_peer.hh"
 #include "tests/component/captured_errors.hh"
-#include "tests/component/peer.hh"
 #include "tests/support/catch.hh"
 
 using namespace trainer;
@@ -78,7 +78,7 @@ std::string report(int progress) {
          std::to_string(progress) + "}}";
 }
 
-struct Fixture : trainer::test::ScriptedPeer {
+struct Fixture : kube::test::ScriptedPeer {
   std::unique_ptr<StatusHandler> handler;
 
   Fixture() { limit(StatusLimits()); }

@@ -7,7 +7,7 @@
 
 #include "kube/client/task_group.hh"
 #include "kube/tests/run_task.hh"
-#include "tests/component/peer.hh"
+#include "kube/tests/scripted_peer.hh"
 #include "tests/support/catch.hh"
 
 using namespace trainer;
@@ -34,7 +34,7 @@ std::string one_line(std::string text) {
   return text + "\n";
 }
 
-struct Fixture : trainer::test::ScriptedPeer {
+struct Fixture : kube::test::ScriptedPeer {
   std::vector<bool> reported;
   bool is_synced = false;
   std::size_t ignored = 0;

@@ -1,12 +1,11 @@
 // When a busy loop sleeps between wakes.
-#include "kube/manager/wake_coalescer.hh"
-
 #include <boost/asio/post.hpp>
 #include <ctime>
 #include <vector>
 
 #include "kube/manager/event_loop.hh"
-#include "tests/support/catch.hh"
+#include "kube/manager/wake_coalescer.hh"
+#include "kube/tests/catch.hh"
 
 using namespace kube;
 using namespace std::chrono_literals;
@@ -56,6 +55,32 @@ TEST_CASE("a busy loop sleeps after each wake, until it is idle again") {
     load.now += 1s;
     load.pauses(1ms, 40us, 1);
     CHECK(load.pauses(10ms, 40us, 100) == 0);
+  }
+}
+
+TEST_CASE("a loop is busy above a fiftieth of a processor, and a long wake has no pause") {
+  const struct {
+    const char* about;
+    std::chrono::nanoseconds window;  // until the second wake
+    std::chrono::nanoseconds before;  // work of the first wake
+    std::chrono::nanoseconds worked;  // of the second
+    std::chrono::nanoseconds pause;
+  } rows[] = {
+      {"a fiftieth", 250ms, 4ms, 1ms, 0ms},
+      {"more than that", 250ms, 4ms, 1ms + 1ns, Pacing::kWakePause},
+      {"more than that in a longer window", 500ms, 5ms, 5ms + 1ns, Pacing::kWakePause},
+      {"the same work in a longer window", 500ms, 4ms, 1ms + 1ns, 0ms},
+      {"before the window ends", 250ms - 1ns, 9ms, 9ms, 0ms},
+      {"a wake that is nearly long", 250ms, 0ms, 10ms - 1ns, Pacing::kWakePause},
+      {"a long wake", 250ms, 0ms, 10ms, 0ms},
+  };
+  for (const auto& row : rows) {
+    CAPTURE(row.about);
+    WakeCoalescer coalescer;
+    const std::chrono::nanoseconds begin = 1h;
+    coalescer.pause_after(begin, 0ns);  // a window begins
+    CHECK(coalescer.pause_after(begin, row.before) == 0ns);
+    CHECK(coalescer.pause_after(begin + row.window, row.worked) == row.pause);
   }
 }
 

@@ -1,21 +1,16 @@
 // Running a plan: its writes, its events, and whether it is tried again. One row for each result of
 // a write.
-#include "kube/manager/plan_runner.hh"
-
-#include "api/jobset.hh"
-#include "api/trainjob.hh"
-#include "controller/kinds/common/collections.hh"
-#include "controller/kinds/registry.hh"
-#include "controller/process/metrics.hh"
 #include "kube/client/task_group.hh"
+#include "kube/manager/plan_runner.hh"
+#include "kube/manager/stored_object.hh"
 #include "kube/model/json_text.hh"
 #include "kube/model/resources.hh"
+#include "kube/tests/catch.hh"
 #include "kube/tests/error_name.hh"
+#include "kube/tests/recorded_metrics.hh"
 #include "kube/tests/run_task.hh"
-#include "tests/component/peer.hh"
-#include "tests/support/catch.hh"
+#include "kube/tests/scripted_peer.hh"
 
-using namespace trainer;
 using kube::Debounce;
 using kube::ErrorCode;
 using kube::Json;
@@ -25,18 +20,24 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
+// A Gadget has a Widget as its child, and a Widget has Jobs and a Service.
+const kube::Resource kGadgets{"example.com", "v1", "gadgets", "Gadget", true};
+const kube::Resource kWidgets{"example.com", "v1", "widgets", "Widget", true};
 const kube::Resource kPodGroups{"scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup", true};
+const kube::Collection kAllWidgets{kWidgets, ""};
+const kube::Collection kJobsOfWidgets{kube::kJobs, "example.com/widget"};
+const kube::Collection kAllServices{kube::kServices, ""};
 const std::string kEventsPath = "/api/v1/namespaces/n/events";
 const std::string kJobsPath = "/apis/batch/v1/namespaces/n/jobs";
 const std::string kServicesPath = "/api/v1/namespaces/n/services";
-const std::string kStatusPath = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/n/jobsets/x/status";
+const std::string kStatusPath = "/apis/example.com/v1/namespaces/n/widgets/x/status";
 
 std::string refusal(int code, const std::string& reason, const std::string& message) {
   return kube::print_json(
       Json::object({{"kind", "Status"}, {"code", code}, {"reason", reason}, {"message", message}}));
 }
 
-// An object as the API server stores it, controlled by the JobSet of this uid, if any.
+// An object as the API server stores it, controlled by the Widget of this uid, if any.
 std::string stored(const kube::Resource& resource, const std::string& name,
                    const std::string& controller_uid = "") {
   Json object = Json::object({{"apiVersion", resource.api_version()}, {"kind", resource.kind}});
@@ -44,11 +45,11 @@ std::string stored(const kube::Resource& resource, const std::string& name,
       "metadata",
       Json::object(
           {{"name", name}, {"namespace", "n"}, {"uid", "u-" + name}, {"resourceVersion", "9"}}));
-  object["metadata"].set("labels", Json::object({{"jobset.sigs.k8s.io/jobset-name", "x"}}));
+  object["metadata"].set("labels", Json::object({{"example.com/widget", "x"}}));
   if (!controller_uid.empty()) {
     object["metadata"].set("ownerReferences",
-                           Json::array({Json::object({{"apiVersion", "jobset.x-k8s.io/v1alpha2"},
-                                                      {"kind", "JobSet"},
+                           Json::array({Json::object({{"apiVersion", "example.com/v1"},
+                                                      {"kind", "Widget"},
                                                       {"name", "some"},
                                                       {"uid", controller_uid},
                                                       {"controller", true}})}));
@@ -69,7 +70,7 @@ kube::Action action(kube::Action::Verb verb, const kube::Resource& resource,
   return made;
 }
 
-// As the plans of a JobSet ask for them.
+// As the plans of a Widget ask for them.
 kube::Action create_job(const std::string& name) {
   kube::Action made = action(kube::Action::Verb::kCreate, kube::kJobs, name);
   made.failure_reason = "JobCreationFailed";
@@ -79,68 +80,65 @@ kube::Action create_job(const std::string& name) {
 
 kube::Action create_service() {
   kube::Action made = action(kube::Action::Verb::kCreate, kube::kServices, "x");
-  made.failure_reason = "HeadlessServiceCreationFailed";
+  made.failure_reason = "ServiceCreationFailed";
   made.takes_unowned = true;
   return made;
 }
 
-// One controller of production's registry, with everything its plans need but watches and workers.
+// Widgets are reconciled soon; Gadgets have a default failure, and wait longer.
+kube::ControllerRegistration registration_of(const kube::Resource& resource) {
+  kube::ControllerRegistration made;
+  made.watches.push_back(
+      kube::Watch::only_read<kube::StoredObject>({resource, ""}, kube::transform_owner));
+  if (resource == kWidgets) {
+    made.debounce = {milliseconds(20), milliseconds(20), milliseconds(150), milliseconds(1'000)};
+  } else {
+    made.debounce = {milliseconds(150), milliseconds(300), milliseconds(300), milliseconds(3'000)};
+    made.default_failure = {"ResourcesCreationFailed", "Gadget resources reconciliation failed: "};
+  }
+  return made;
+}
+
+// A controller with everything that its plans need, but without watches and workers.
 struct Runner {
   kube::ControllerRegistration registration;
   kube::StatusWriter statuses;
   kube::PlanRunner plan_runner;
 
-  Runner(kube::ControllerRegistration given, kube::ApiClient& client, kube::CacheSet& caches,
+  Runner(const kube::Resource& resource, kube::ApiClient& client, kube::CacheSet& caches,
          kube::EventRouter& router, kube::Semaphore& writes, kube::Executor& executor,
-         kube::EventRecorder& events, kube::Clock& clock, Metrics& metrics, const kube::Log& log)
-      : registration(std::move(given)),
+         kube::EventRecorder& events, kube::Clock& clock, kube::ManagerMetrics& metrics,
+         const kube::Log& log)
+      : registration(registration_of(resource)),
         statuses(client, caches, router, writes, log),
         plan_runner(registration, executor, statuses, events, clock, metrics, log) {}
 };
 
-struct Fixture : trainer::test::ScriptedPeer {
-  Lines enqueued;  // JobSets, each with how soon
+struct Fixture : kube::test::ScriptedPeer {
+  Lines enqueued;  // Widgets, each with how soon
   std::function<kube::ScriptedReply()> on_status = [] { return kube::ScriptedReply(200, "{}"); };
   kube::CacheSet caches;
   kube::EventRouter router;
   kube::Semaphore writes{4, kube::Pacing::kStatusShare};
-  kube::Executor executor{io, client, caches, writes, "trainer", log};
-  kube::EventRecorder events{client, "trainer"};
-  Metrics metrics;
-  const Registry registry = production_registry(KindOptions());
-  Runner trainjobs{registry[0].controller,
-                   client,
-                   caches,
-                   router,
-                   writes,
-                   executor,
-                   events,
-                   clock,
-                   metrics,
-                   log};
-  Runner jobsets{registry[1].controller,
-                 client,
-                 caches,
-                 router,
-                 writes,
-                 executor,
-                 events,
-                 clock,
-                 metrics,
-                 log};
+  kube::Executor executor{io, client, caches, writes, "manager", log};
+  kube::EventRecorder events{client, "manager"};
+  kube::test::RecordedMetrics metrics;
+  Runner gadgets{kGadgets, client, caches, router, writes, executor, events, clock, metrics, log};
+  Runner widgets{kWidgets, client, caches, router, writes, executor, events, clock, metrics, log};
 
   explicit Fixture(kube::ApiClient::Options options = {}) : ScriptedPeer(std::move(options)) {
-    for (const kube::Watch& watch : registry[1].controller.watches)
-      caches.add(watch.collection, watch.make_cache, true);
-    jobsets.statuses.set_controller(
+    const auto make_cache = registration_of(kWidgets).watches.front().make_cache;
+    for (const auto& collection : {kAllWidgets, kJobsOfWidgets, kAllServices})
+      caches.add(collection, make_cache, true);
+    widgets.statuses.set_controller(
         router.add_controller([this](const kube::ObjectKey& key, Debounce debounce) {
           enqueued.push_back(key.name + (debounce == Debounce::kNone ? " now" : " later"));
         }));
     router.set_owner("u1", {0, {"n", "x"}});
     // As the manager's handler of a primary collection.
-    cache<kube::StoredObject>(all_of(kJobSets))
+    cache<kube::StoredObject>(kAllWidgets)
         .add_event_handler([this](const auto&, const auto& after) {
-          if (jobsets.statuses.is_own_write(after->object_key, after->resource_version)) return;
+          if (widgets.statuses.is_own_write(after->object_key, after->resource_version)) return;
           if (const auto debounce = router.debounce_of_change())
             router.enqueue(0, after->object_key, *debounce);
         });
@@ -154,7 +152,7 @@ struct Fixture : trainer::test::ScriptedPeer {
     return dynamic_cast<kube::ObjectCache<T>&>(caches.add(collection, nullptr, true));
   }
   kube::PlanRunner& runner_of(const kube::Resource& resource) {
-    return resource == kJobSets ? jobsets.plan_runner : trainjobs.plan_runner;
+    return resource == kWidgets ? widgets.plan_runner : gadgets.plan_runner;
   }
   // The script for the first request of an action.
   kube::ScriptedServer::Script& on(const kube::Action& desired) {
@@ -216,7 +214,7 @@ void crowd(Fixture& peer, kube::TaskGroup& writes) {
   peer.api.on("POST", kJobsPath).hold().always();
   for (int i = 0; i < 5; ++i) {
     kube::Plan plan = plan_of({create_job("x-w-" + std::to_string(i))});
-    writes.spawn("write", carry_on(peer.begin(kJobSets, std::move(plan))));
+    writes.spawn("write", carry_on(peer.begin(kWidgets, std::move(plan))));
   }
   REQUIRE(kube::run_until(peer.io, [&peer] { return peer.executor.is_under_load(); }));
 }
@@ -232,38 +230,38 @@ kube::Plan with_status(kube::Plan plan, bool is_minor) {
 TEST_CASE("events of actions wait for no status, and are lost with a refused action only") {
   const bool is_refused = GENERATE(false, true);
   Fixture peer;
-  const auto jobset = action(kube::Action::Verb::kApply, kJobSets, "x");
-  peer.on(jobset).answer(is_refused ? 403 : 200, is_refused ? refusal(403, "Forbidden", "no")
-                                                            : stored(kJobSets, "x", "u1"));
-  kube::Plan plan = plan_of({jobset});
+  const auto widget = action(kube::Action::Verb::kApply, kWidgets, "x");
+  peer.on(widget).answer(is_refused ? 403 : 200, is_refused ? refusal(403, "Forbidden", "no")
+                                                            : stored(kWidgets, "x", "u1"));
+  kube::Plan plan = plan_of({widget});
   kube::PlannedEvent created;
   created.reason = "Created";
-  created.message = "created JobSet x";
+  created.message = "created Widget x";
   created.is_of_actions = true;
   plan.events.push_back(std::move(created));
-  CHECK(peer.run(kTrainJobs, std::move(plan)).has_value() != is_refused);
+  CHECK(peer.run(kGadgets, std::move(plan)).has_value() != is_refused);
   const Lines sent = peer.sent_events();
   REQUIRE(sent.size() == 1);
-  CHECK((sent[0] == "Normal Created: created JobSet x") != is_refused);
+  CHECK((sent[0] == "Normal Created: created Widget x") != is_refused);
 }
 
 TEST_CASE("a refusal is kept until the write succeeds, and then another plan follows at once") {
   Fixture peer;
   const auto job = create_job("x-w-0");
-  const auto& runner = peer.jobsets.plan_runner;
+  const auto& runner = peer.widgets.plan_runner;
   CHECK_FALSE(runner.refusal_of("u1"));
   peer.on(job).answer(403, refusal(403, "Forbidden", "exceeded quota"));
-  CHECK_FALSE(peer.run(kJobSets, plan_of({job})));
+  CHECK_FALSE(peer.run(kWidgets, plan_of({job})));
   REQUIRE(runner.refusal_of("u1"));
   CHECK(runner.refusal_of("u1")->resource == kube::kJobs);
   CHECK_THAT(runner.refusal_of("u1")->message, Catch::Contains("exceeded quota"));
   CHECK_FALSE(runner.refusal_of("another"));
   peer.on(job).answer(201, stored(kube::kJobs, "x-w-0", "u1"));
-  const auto accepted = peer.run(kJobSets, plan_of({job}));
+  const auto accepted = peer.run(kWidgets, plan_of({job}));
   REQUIRE(accepted);
   CHECK(*accepted == milliseconds(0));
   CHECK_FALSE(runner.refusal_of("u1"));
-  const auto idle = peer.run(kJobSets, plan_of({}));
+  const auto idle = peer.run(kWidgets, plan_of({}));
   REQUIRE(idle);
   CHECK_FALSE(*idle);
 }
@@ -271,10 +269,10 @@ TEST_CASE("a refusal is kept until the write succeeds, and then another plan fol
 TEST_CASE("an error of the API server is kept like a refusal once it has lasted for five seconds") {
   Fixture peer;
   const auto job = create_job("x-w-0");
-  const auto& runner = peer.jobsets.plan_runner;
+  const auto& runner = peer.widgets.plan_runner;
   const auto fails = [&] {
     peer.on(job).answer(500, refusal(500, "InternalError", "failed calling webhook")).always();
-    const auto result = peer.run(kJobSets, plan_of({job}));
+    const auto result = peer.run(kWidgets, plan_of({job}));
     REQUIRE_FALSE(result);
     return result.error().retry_within;
   };
@@ -283,7 +281,7 @@ TEST_CASE("an error of the API server is kept like a refusal once it has lasted 
   peer.clock.advance(std::chrono::seconds(5));
   CHECK_FALSE(fails());
   CHECK(runner.refusal_of("u1"));
-  peer.jobsets.plan_runner.forget("u1");
+  peer.widgets.plan_runner.forget("u1");
   CHECK_FALSE(runner.refusal_of("u1"));
 }
 
@@ -295,7 +293,7 @@ TEST_CASE("what is due in time does not wait for the backoff of a child that is 
     kube::Plan plan = plan_of({job});
     plan.requeue_within(milliseconds(1));  // not due: the backoff decides
     plan.due_within(left);
-    const auto result = peer.run(kJobSets, std::move(plan));
+    const auto result = peer.run(kWidgets, std::move(plan));
     REQUIRE(!result);
     CHECK(result.error().retry_within == std::max(left, milliseconds(1'000)));
     CHECK_FALSE(result.error().retry_after);
@@ -314,7 +312,7 @@ TEST_CASE("a status that is stored is known, whatever becomes of the actions") {
       plan.is_status_first = is_status_first;
       int calls = 0;
       const auto result = kube::run_task(
-          peer.io, peer.jobsets.plan_runner.run({{"n", "x"}, "u1", "5"}, std::move(plan),
+          peer.io, peer.widgets.plan_runner.run({{"n", "x"}, "u1", "5"}, std::move(plan),
                                                 [&calls] { ++calls; }));
       CHECK_FALSE(result);
       CHECK(calls == (is_stored ? 1 : 0));
@@ -333,59 +331,59 @@ TEST_CASE("each result of a write: its event, and whether it is tried again") {
     std::optional<ErrorCode> error;
   };
   const kube::Action patch_of_job = action(kube::Action::Verb::kMergePatch, kube::kJobs, "x-w-0");
-  const kube::Action jobset = action(kube::Action::Verb::kApply, kJobSets, "x");
+  const kube::Action widget = action(kube::Action::Verb::kApply, kWidgets, "x");
   const kube::Action pod_group = action(kube::Action::Verb::kApply, kPodGroups, "x");
   const kube::Action removal = action(kube::Action::Verb::kDelete, kube::kJobs, "x-w-0");
   const std::string unknown_kind =
-      "Warning TrainJobResourcesCreationFailed: TrainJob resources reconciliation failed: apply "
+      "Warning ResourcesCreationFailed: Gadget resources reconciliation failed: apply "
       "PodGroup n/x: the cluster does not serve PodGroup of scheduling.x-k8s.io/v1alpha1: install "
       "its CustomResourceDefinition, or take out of the runtime what asks for it";
   const Row rows[] = {
       {"a Job that is made",
-       kJobSets,
+       kWidgets,
        create_job("x-w-0"),
        201,
        stored(kube::kJobs, "x-w-0", "u1"),
        {},
        std::nullopt},
       {"a Job that is refused",
-       kJobSets,
+       kWidgets,
        create_job("x-w-0"),
        403,
        refusal(403, "Forbidden", "exceeded quota"),
        {"Warning JobCreationFailed: job \"x-w-0\" creation failed with error: exceeded quota"},
        ErrorCode::kForbidden},
       {"a Service that is refused",
-       kJobSets,
+       kWidgets,
        create_service(),
        422,
        refusal(422, "Invalid", "no such port"),
-       {"Warning HeadlessServiceCreationFailed: create Service n/x: no such port"},
+       {"Warning ServiceCreationFailed: create Service n/x: no such port"},
        ErrorCode::kInvalid},
-      {"a patch of a JobSet's Job that is refused",
-       kJobSets,
+      {"a patch of a Widget's Job that is refused",
+       kWidgets,
        patch_of_job,
        422,
        refusal(422, "Invalid", "field is immutable"),
        {},
        ErrorCode::kInvalid},
-      {"a TrainJob's child that is refused",
-       kTrainJobs,
-       jobset,
+      {"a Gadget's child that is refused",
+       kGadgets,
+       widget,
        403,
        refusal(403, "Forbidden", "denied by a webhook"),
-       {"Warning TrainJobResourcesCreationFailed: TrainJob resources reconciliation failed: apply "
-        "JobSet n/x: denied by a webhook"},
+       {"Warning ResourcesCreationFailed: Gadget resources reconciliation failed: apply "
+        "Widget n/x: denied by a webhook"},
        ErrorCode::kForbidden},
       {"a child that another client has changed",
-       kTrainJobs,
-       jobset,
+       kGadgets,
+       widget,
        409,
        refusal(409, "Conflict", "the object has been modified"),
        {},
        ErrorCode::kConflict},
-      {"a namespace that ends, to a JobSet",
-       kJobSets,
+      {"a namespace that ends, to a Widget",
+       kWidgets,
        create_job("x-w-0"),
        403,
        refusal(403, "Forbidden",
@@ -393,46 +391,46 @@ TEST_CASE("each result of a write: its event, and whether it is tried again") {
                "because it is being terminated"),
        {},
        std::nullopt},
-      {"a namespace that ends, to a TrainJob",
-       kTrainJobs,
-       jobset,
+      {"a namespace that ends, to a Gadget",
+       kGadgets,
+       widget,
        403,
        refusal(403, "Forbidden",
-               "jobsets.jobset.x-k8s.io \"x\" is forbidden: unable to create new content in "
+               "widgets.example.com \"x\" is forbidden: unable to create new content in "
                "namespace n because it is being terminated"),
        {},
        std::nullopt},
       {"a kind that the cluster does not know",
-       kTrainJobs,
+       kGadgets,
        pod_group,
        404,
        "404 page not found\n",
        {unknown_kind},
        ErrorCode::kNotFound},
       {"the same from a cluster that once knew it",
-       kTrainJobs,
+       kGadgets,
        pod_group,
        404,
        refusal(404, "NotFound", "the server could not find the requested resource"),
        {unknown_kind},
        ErrorCode::kNotFound},
       {"another 404",
-       kTrainJobs,
+       kGadgets,
        pod_group,
        404,
        refusal(404, "NotFound", "namespaces \"n\" not found"),
-       {"Warning TrainJobResourcesCreationFailed: TrainJob resources reconciliation failed: apply "
+       {"Warning ResourcesCreationFailed: Gadget resources reconciliation failed: apply "
         "PodGroup n/x: namespaces \"n\" not found"},
        ErrorCode::kNotFound},
       {"what is to be deleted and is gone",
-       kJobSets,
+       kWidgets,
        removal,
        404,
        refusal(404, "NotFound", "jobs \"x-w-0\" not found"),
        {},
        std::nullopt},
       {"what is to be deleted and has a successor",
-       kJobSets,
+       kWidgets,
        removal,
        409,
        refusal(409, "Conflict", "the UID in the precondition is another"),
@@ -469,8 +467,8 @@ TEST_CASE(
       {"another's Service",
        create_service(),
        "u9",
-       {"Warning HeadlessServiceCreationFailed: create Service n/x: an object of this name exists "
-        "and is controlled by JobSet some (uid u9)" +
+       {"Warning ServiceCreationFailed: create Service n/x: an object of this name exists "
+        "and is controlled by Widget some (uid u9)" +
         left_alone}},
       {"an owned Job", create_job("x"), "u1", {}},
       {"a Job without a controller",
@@ -483,7 +481,7 @@ TEST_CASE(
        create_job("x"),
        "u9",
        {"Warning JobCreationFailed: job \"x\" creation failed with error: an object of this name "
-        "exists and is controlled by JobSet some (uid u9)" +
+        "exists and is controlled by Widget some (uid u9)" +
         left_alone}},
   };
   for (const Row& row : rows) {
@@ -492,15 +490,15 @@ TEST_CASE(
     world.on(row.desired).answer(409, refusal(409, "AlreadyExists", "it exists"));
     const std::string path = kube::api_path(row.desired.resource, row.desired.key);
     world.api.on("GET", path).answer(200, stored(row.desired.resource, "x", row.controller_uid));
-    const auto done = world.run(kJobSets, plan_of({row.desired}));
+    const auto done = world.run(kWidgets, plan_of({row.desired}));
     CHECK(done.has_value() == row.events.empty());
     if (!done) CHECK(done.error().code == ErrorCode::kAlreadyExists);
     CHECK(world.asked().back() == "GET " + path);
     CHECK(world.sent_events() == row.events);
     if (row.desired.resource == kube::kServices) {
       // Otherwise the next reconcile would create it again.
-      CHECK((world.cache<kube::StoredObject>(all_of(kube::kServices)).find({"n", "x"}) !=
-             nullptr) == done.has_value());
+      CHECK((world.cache<kube::StoredObject>(kAllServices).find({"n", "x"}) != nullptr) ==
+            done.has_value());
     }
   }
 }
@@ -515,7 +513,7 @@ TEST_CASE_METHOD(Fixture, "failures of one cause are one event, a line each, in 
   api.on("POST", kServicesPath).answer(403, refusal(403, "Forbidden", "no service"));
   kube::Action later = create_job("x-later-0");
   later.stage = 1;
-  const auto done = run(kJobSets, plan_of({later, create_job("x-w-0"), create_job("x-w-1"),
+  const auto done = run(kWidgets, plan_of({later, create_job("x-w-0"), create_job("x-w-1"),
                                            create_job("x-w-2"), create_service()}));
   REQUIRE_FALSE(done);
   const std::string text =
@@ -524,7 +522,7 @@ TEST_CASE_METHOD(Fixture, "failures of one cause are one event, a line each, in 
   CHECK(done.error().message == text);
   CHECK(sent_events() == Lines{"Warning JobCreationFailed: " + text});
   // The created Job is cached, and a stage waits for the one before it.
-  CHECK(cache<JobCache::Item>(jobset_jobs()).find({"n", "x-w-1"}));
+  CHECK(cache<kube::StoredObject>(kJobsOfWidgets).find({"n", "x-w-1"}));
   CHECK(asked().size() == 4);
 }
 
@@ -533,11 +531,11 @@ TEST_CASE_METHOD(Fixture, "a cancelled write records no event") {
   api.on("POST", kJobsPath).hold().always();
   kube::TaskGroup busy(io.get_executor(), nullptr);
   busy.spawn("busy",
-             carry_on(begin(kJobSets, plan_of({create_job("x-w-0"), create_job("x-w-1"),
+             carry_on(begin(kWidgets, plan_of({create_job("x-w-0"), create_job("x-w-1"),
                                                create_job("x-w-2"), create_job("x-w-3")}))));
   REQUIRE(kube::run_until(io, [this] { return asked().size() == 4; }));
   kube::TaskGroup waiting(io.get_executor(), nullptr);
-  waiting.spawn("waiting", carry_on(begin(kJobSets, plan_of({create_job("x-w-4")}))));
+  waiting.spawn("waiting", carry_on(begin(kWidgets, plan_of({create_job("x-w-4")}))));
   REQUIRE(kube::run_until(io, [this] { return executor.is_under_load(); }));
   for (kube::TaskGroup* const group : {&waiting, &busy}) {
     group->cancel();
@@ -548,34 +546,34 @@ TEST_CASE_METHOD(Fixture, "a cancelled write records no event") {
 }
 
 TEST_CASE_METHOD(Fixture, "how soon to reconcile an object whose children have changed") {
-  CHECK(runner_of(kJobSets).delay_of(Debounce::kNone, "u1") == milliseconds(0));
-  CHECK(runner_of(kJobSets).delay_of(Debounce::kShort, "u1") == milliseconds(20));
-  CHECK(runner_of(kTrainJobs).delay_of(Debounce::kShort, "u1") == milliseconds(150));
+  CHECK(runner_of(kWidgets).delay_of(Debounce::kNone, "u1") == milliseconds(0));
+  CHECK(runner_of(kWidgets).delay_of(Debounce::kShort, "u1") == milliseconds(20));
+  CHECK(runner_of(kGadgets).delay_of(Debounce::kShort, "u1") == milliseconds(150));
 
   SECTION("the counters that follow have waited meanwhile") {
-    CHECK(runner_of(kTrainJobs).delay_of(Debounce::kCounters, "u1") == milliseconds(300));
+    CHECK(runner_of(kGadgets).delay_of(Debounce::kCounters, "u1") == milliseconds(300));
     clock.advance(milliseconds(300));
-    CHECK(run(kTrainJobs, with_status({}, true)).value() == std::nullopt);
+    CHECK(run(kGadgets, with_status({}, true)).value() == std::nullopt);
     CHECK(asked().size() == 1);
   }
-  SECTION("a JobSet is reconciled sooner: the next Jobs may start") {
-    CHECK(runner_of(kJobSets).delay_of(Debounce::kCounters, "u1") == milliseconds(20));
+  SECTION("a Widget is reconciled sooner: the next Jobs may start") {
+    CHECK(runner_of(kWidgets).delay_of(Debounce::kCounters, "u1") == milliseconds(20));
     clock.advance(milliseconds(20));
-    CHECK(run(kJobSets, with_status({}, true)).value() == milliseconds(130));
+    CHECK(run(kWidgets, with_status({}, true)).value() == milliseconds(130));
   }
   SECTION("a reconcile that found no difference") {
-    runner_of(kTrainJobs).delay_of(Debounce::kCounters, "u1");
+    runner_of(kGadgets).delay_of(Debounce::kCounters, "u1");
     clock.advance(milliseconds(300));
-    REQUIRE(run(kTrainJobs, kube::Plan()));
-    CHECK(run(kTrainJobs, with_status({}, true)).value() == milliseconds(300));
+    REQUIRE(run(kGadgets, kube::Plan()));
+    CHECK(run(kGadgets, with_status({}, true)).value() == milliseconds(300));
   }
   SECTION("while writes queue a reconcile for counters waits as long as they do") {
     kube::TaskGroup writes(io.get_executor(), nullptr);
     crowd(*this, writes);
-    CHECK(runner_of(kJobSets).delay_of(Debounce::kNone, "u1") == milliseconds(0));
-    CHECK(runner_of(kTrainJobs).delay_of(Debounce::kShort, "u1") == milliseconds(150));
-    CHECK(runner_of(kJobSets).delay_of(Debounce::kCounters, "u1") == milliseconds(1'000));
-    CHECK(runner_of(kTrainJobs).delay_of(Debounce::kCounters, "u2") == milliseconds(3'000));
+    CHECK(runner_of(kWidgets).delay_of(Debounce::kNone, "u1") == milliseconds(0));
+    CHECK(runner_of(kGadgets).delay_of(Debounce::kShort, "u1") == milliseconds(150));
+    CHECK(runner_of(kWidgets).delay_of(Debounce::kCounters, "u1") == milliseconds(1'000));
+    CHECK(runner_of(kGadgets).delay_of(Debounce::kCounters, "u2") == milliseconds(3'000));
     writes.cancel();
     kube::run_task(io, writes.join());
   }
@@ -584,17 +582,17 @@ TEST_CASE_METHOD(Fixture, "how soon to reconcile an object whose children have c
 TEST_CASE_METHOD(Fixture, "counters wait longer while writes queue, and for a second after") {
   kube::TaskGroup writes(io.get_executor(), nullptr);
   crowd(*this, writes);
-  CHECK(run(kJobSets, with_status({}, true)).value() == milliseconds(1'000));
-  runner_of(kJobSets).forget("u1");
-  CHECK(run(kTrainJobs, with_status({}, true)).value() == milliseconds(3'000));
+  CHECK(run(kWidgets, with_status({}, true)).value() == milliseconds(1'000));
+  runner_of(kWidgets).forget("u1");
+  CHECK(run(kGadgets, with_status({}, true)).value() == milliseconds(3'000));
 
   writes.cancel();
   kube::run_task(io, writes.join());
   REQUIRE(Fixture::writes.waiting() == 0);
   clock.advance(milliseconds(999));
-  CHECK(run(kTrainJobs, with_status({}, true)).value() == milliseconds(2'001));
+  CHECK(run(kGadgets, with_status({}, true)).value() == milliseconds(2'001));
   clock.advance(milliseconds(1));
-  CHECK(run(kTrainJobs, with_status({}, true)).value() == std::nullopt);
+  CHECK(run(kGadgets, with_status({}, true)).value() == std::nullopt);
 }
 
 TEST_CASE("changes during a status write are enqueued, whatever its result") {
@@ -603,30 +601,30 @@ TEST_CASE("changes during a status write are enqueued, whatever its result") {
     std::string answer;
     const char* enqueued;
   };
-  const std::string jobset_path = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/n/jobsets/x";
+  const std::string widget_path = "/apis/example.com/v1/namespaces/n/widgets/x";
   const std::string changed = kube::print_json(
-      kube::parse_json(stored(kJobSets, "x"))->set("spec", Json::object({{"suspend", true}})));
+      kube::parse_json(stored(kWidgets, "x"))->set("spec", Json::object({{"suspend", true}})));
   std::string newer = changed;
   newer.replace(newer.find("\"9\""), 3, "\"10\"");
   const Row rows[] = {
       {200, newer, "x later"},  // it was the status itself
-      {404, refusal(404, "NotFound", "jobsets \"x\" not found"), "x now"},
+      {404, refusal(404, "NotFound", "widgets \"x\" not found"), "x now"},
       {409, refusal(409, "Conflict", "the object has been modified"), "x now"},
       {422, refusal(422, "Invalid", "status.restarts"), "x now"},
   };
   for (const Row& row : rows) {
     INFO(row.status);
     Fixture world;
-    REQUIRE(world.cache<kube::StoredObject>(all_of(kJobSets)).upsert(stored(kJobSets, "x")));
+    REQUIRE(world.cache<kube::StoredObject>(kAllWidgets).upsert(stored(kWidgets, "x")));
     world.enqueued.clear();
     bool was_quiet = false;
-    world.api.on("GET", jobset_path).answer(200, newer);
+    world.api.on("GET", widget_path).answer(200, newer);
     world.on_status = [&] {
-      REQUIRE(world.cache<kube::StoredObject>(all_of(kJobSets)).upsert(newer));
+      REQUIRE(world.cache<kube::StoredObject>(kAllWidgets).upsert(newer));
       was_quiet = world.enqueued.empty();
       return kube::ScriptedReply(row.status, row.answer);
     };
-    const auto done = world.run(kJobSets, with_status({}, false));
+    const auto done = world.run(kWidgets, with_status({}, false));
     CHECK(was_quiet);
     CHECK(world.enqueued == Lines{row.enqueued});
     CHECK(done.has_value() == (row.status == 200 || row.status == 404));
@@ -640,7 +638,7 @@ TEST_CASE("after a status write without an answer the object is read before anyt
     const char* version;  // that it shows
     bool is_run;
   };
-  const std::string path = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/n/jobsets/x";
+  const std::string path = "/apis/example.com/v1/namespaces/n/widgets/x";
   const Row rows[] = {
       {0, 200, "5", true},     // it was not written
       {0, 200, "9", false},    // it was
@@ -659,10 +657,10 @@ TEST_CASE("after a status write without an answer the object is read before anyt
       if (row.status == 0) reply.is_reset = true;
       return reply;
     };
-    std::string found = stored(kJobSets, "x");
+    std::string found = stored(kWidgets, "x");
     found.replace(found.find("\"9\""), 3, std::string("\"") + row.version + "\"");
     if (row.status == 409) world.api.on("GET", path).answer(200, found);
-    REQUIRE_FALSE(world.run(kJobSets, with_status({}, false)));
+    REQUIRE_FALSE(world.run(kWidgets, with_status({}, false)));
     if (row.read != 0)
       world.api.on("GET", path)
           .answer(row.read, row.read == 200 ? found : refusal(row.read, "", ""));
@@ -670,17 +668,16 @@ TEST_CASE("after a status write without an answer the object is read before anyt
     kube::Plan plan;
     plan.actions.push_back(create_job("j"));
     world.api.on("POST", kJobsPath).always().answer(201, stored(kube::kJobs, "j", "u1"));
-    const auto done = world.run(kJobSets, std::move(plan));
+    const auto done = world.run(kWidgets, std::move(plan));
     CHECK(done.has_value() == row.is_run);
     if (row.read == 200 && !row.is_run) CHECK(done.error().code == ErrorCode::kConflict);
     CHECK(world.api.log().size() - before == (row.read != 0 ? 1u : 0u) + (row.is_run ? 1u : 0u));
     if (row.read != 200 || row.is_run) continue;
     // What was read is known now, and is not read again.
-    CHECK(world.cache<kube::StoredObject>(all_of(kJobSets)).find({"n", "x"})->resource_version ==
-          "9");
+    CHECK(world.cache<kube::StoredObject>(kAllWidgets).find({"n", "x"})->resource_version == "9");
     plan = kube::Plan();
     plan.actions.push_back(create_job("j"));
-    CHECK(world.run(kJobSets, std::move(plan)));
+    CHECK(world.run(kWidgets, std::move(plan)));
   }
 }
 
@@ -703,15 +700,14 @@ TEST_CASE("a status that is refused is an event, and counted") {
     };
     kube::Plan plan = with_status({}, false);
     plan.events.push_back({"Warning", "FailedJobs", "it has failed", true});
-    const auto done = world.run(kJobSets, std::move(plan));
+    const auto done = world.run(kWidgets, std::move(plan));
     CHECK(done.has_value() == (row.status == 404));
     if (row.status == 404) continue;
-    const std::string counted = "trainer_status_refused_total{code=\"" +
-                                std::to_string(row.status) + "\",kind=\"JobSet\"} 1";
-    CHECK((world.metrics.render().find(counted) != std::string::npos) == row.is_reported);
+    const std::string counted = "status refused Widget " + std::to_string(row.status);
+    CHECK(world.metrics.lines == (row.is_reported ? Lines{counted} : Lines{}));
     CHECK(world.sent_events() ==
           (row.is_reported
-               ? Lines{"Warning StatusUpdateFailed: status of JobSet n/x: no such reason"}
+               ? Lines{"Warning StatusUpdateFailed: status of Widget n/x: no such reason"}
                : Lines{}));
   }
 }
@@ -729,10 +725,8 @@ TEST_CASE("an end is counted as what it is, whatever type its event has") {
     kube::PlannedEvent event{row.type, "Ended", "m", true};
     event.is_failure = row.is_failure;
     plan.events.push_back(std::move(event));
-    REQUIRE(world.run(kJobSets, std::move(plan)));
-    CHECK_THAT(world.metrics.render(),
-               Catch::Contains(std::string("trainer_finished_total{kind=\"JobSet\",result=\"") +
-                               row.result + "\"} 1"));
+    REQUIRE(world.run(kWidgets, std::move(plan)));
+    CHECK(world.metrics.lines == Lines{std::string("finished Widget ") + row.result});
   }
 }
 
@@ -741,9 +735,9 @@ TEST_CASE_METHOD(Fixture, "the end of a part is reported, and not counted") {
   part.is_end_counted = false;
   kube::Plan plan = with_status({}, false);
   plan.events.push_back({"Normal", "Ended", "m", true});
-  REQUIRE(kube::run_task(io, jobsets.plan_runner.run(std::move(part), std::move(plan))));
+  REQUIRE(kube::run_task(io, widgets.plan_runner.run(std::move(part), std::move(plan))));
   CHECK(sent_events() == Lines{"Normal Ended: m"});
-  CHECK(metrics.render().find("trainer_finished_total{") == std::string::npos);
+  CHECK(metrics.lines.empty());
 }
 
 TEST_CASE_METHOD(Fixture, "a child that is refused does not hide the counters of the others") {
@@ -753,59 +747,59 @@ TEST_CASE_METHOD(Fixture, "a child that is refused does not hide the counters of
   on(desired).answer(403, refusal(403, "Forbidden", "exceeded quota")).always();
 
   SECTION("a status that differs in more than counters is written at once") {
-    const auto done = run(kJobSets, with_status(plan_of({desired}), false));
+    const auto done = run(kWidgets, with_status(plan_of({desired}), false));
     REQUIRE_FALSE(done);
     CHECK_FALSE(done.error().retry_after);
     CHECK(asked() == Lines{"POST " + kJobsPath, "PATCH " + kStatusPath});
     CHECK(sent_events() == refused);
   }
   SECTION("counters wait for related ones, and no longer") {
-    const auto done = run(kJobSets, with_status(plan_of({desired}), true));
+    const auto done = run(kWidgets, with_status(plan_of({desired}), true));
     REQUIRE_FALSE(done);
     CHECK(done.error().retry_after == milliseconds(150));
     CHECK(asked() == Lines{"POST " + kJobsPath});
 
     clock.advance(milliseconds(150));
-    const auto again = run(kJobSets, with_status(plan_of({desired}), true));
+    const auto again = run(kWidgets, with_status(plan_of({desired}), true));
     REQUIRE_FALSE(again);
     CHECK_FALSE(again.error().retry_after);
     CHECK(asked().back() == "PATCH " + kStatusPath);
   }
   SECTION("a Retry-After of the API server takes precedence") {
-    const kube::Action child = action(kube::Action::Verb::kApply, kJobSets, "x");
+    const kube::Action child = action(kube::Action::Verb::kApply, kWidgets, "x");
     on(child).answer(403, refusal(403, "Forbidden", "later")).header("Retry-After", "7");
-    const auto done = run(kTrainJobs, with_status(plan_of({child}), true));
+    const auto done = run(kGadgets, with_status(plan_of({child}), true));
     REQUIRE_FALSE(done);
     CHECK(done.error().retry_after == milliseconds(7'000));
   }
 }
 
 TEST_CASE_METHOD(Fixture, "counters that wait requeue the object") {
-  CHECK(run(kJobSets, with_status({}, true)).value() == milliseconds(150));
+  CHECK(run(kWidgets, with_status({}, true)).value() == milliseconds(150));
   CHECK(asked().empty());
   kube::Plan sooner = with_status({}, true);
   sooner.requeue_after = milliseconds(20);
-  CHECK(run(kJobSets, std::move(sooner)).value() == milliseconds(20));
+  CHECK(run(kWidgets, std::move(sooner)).value() == milliseconds(20));
 }
 
 TEST_CASE_METHOD(Fixture, "a plan that writes nothing and asks again at once waits ever longer") {
   kube::Plan again;
   again.requeue_after = milliseconds(1);
   for (const int expected : {20, 40, 80, 160, 320, 640, 1'280, 2'560, 5'120, 10'000, 10'000})
-    CHECK(run(kJobSets, again).value() == milliseconds(expected));
+    CHECK(run(kWidgets, again).value() == milliseconds(expected));
   SECTION("until it asks for a later time") {
     kube::Plan later;
     later.requeue_after = milliseconds(21);
-    CHECK(run(kJobSets, std::move(later)).value() == milliseconds(21));
-    CHECK(run(kJobSets, again).value() == milliseconds(20));
+    CHECK(run(kWidgets, std::move(later)).value() == milliseconds(21));
+    CHECK(run(kWidgets, again).value() == milliseconds(20));
   }
   SECTION("until it writes: a child") {
     const kube::Action desired = create_job("x-w-0");
     on(desired).answer(201, stored(kube::kJobs, "x-w-0", "u1"));
     kube::Plan plan = plan_of({desired});
     plan.requeue_after = milliseconds(0);
-    CHECK(run(kJobSets, std::move(plan)).value() == milliseconds(0));
-    CHECK(run(kJobSets, again).value() == milliseconds(20));
+    CHECK(run(kWidgets, std::move(plan)).value() == milliseconds(0));
+    CHECK(run(kWidgets, again).value() == milliseconds(20));
   }
   SECTION("what exists already, and what is gone already, are no writes") {
     const kube::Action desired = create_job("x-w-0");
@@ -815,25 +809,25 @@ TEST_CASE_METHOD(Fixture, "a plan that writes nothing and asks again at once wai
     on(removal).answer(404, refusal(404, "NotFound", "gone"));
     kube::Plan plan = plan_of({desired, removal});
     plan.requeue_after = milliseconds(0);
-    CHECK(run(kJobSets, std::move(plan)).value() == milliseconds(10'000));
+    CHECK(run(kWidgets, std::move(plan)).value() == milliseconds(10'000));
   }
   SECTION("until it writes: its status") {
-    CHECK(run(kJobSets, with_status(again, false)).value() == milliseconds(1));
-    CHECK(run(kJobSets, again).value() == milliseconds(20));
+    CHECK(run(kWidgets, with_status(again, false)).value() == milliseconds(1));
+    CHECK(run(kWidgets, again).value() == milliseconds(20));
   }
   SECTION("counters that are held back are no write, and wait no longer") {
-    CHECK(run(kJobSets, with_status(again, true)).value() == milliseconds(150));
-    CHECK(run(kJobSets, again).value() == milliseconds(10'000));
+    CHECK(run(kWidgets, with_status(again, true)).value() == milliseconds(150));
+    CHECK(run(kWidgets, again).value() == milliseconds(10'000));
   }
   SECTION("each object by itself, and until it is deleted") {
-    runner_of(kJobSets).forget("u1");
-    CHECK(run(kJobSets, again).value() == milliseconds(20));
+    runner_of(kWidgets).forget("u1");
+    CHECK(run(kWidgets, again).value() == milliseconds(20));
   }
 }
 
 TEST_CASE_METHOD(Fixture, "of an object that was deleted meanwhile no counters wait") {
   router.remove_owner("u1");
-  CHECK(run(kJobSets, with_status({}, true)).value() == std::nullopt);
+  CHECK(run(kWidgets, with_status({}, true)).value() == std::nullopt);
   CHECK(asked().empty());
 }
 
@@ -845,24 +839,24 @@ TEST_CASE(
     std::string answer;
     bool is_created;
   };
-  Json deleting = *kube::parse_json(stored(kJobSets, "x"));
+  Json deleting = *kube::parse_json(stored(kWidgets, "x"));
   deleting["metadata"].set("uid", "u1").set("deletionTimestamp", "2026-01-01T00:00:00Z");
   Json live = deleting;
   live["metadata"].erase("deletionTimestamp");
   const Row rows[] = {{"there", 200, kube::print_json(live), true},
                       {"being deleted", 200, kube::print_json(deleting), false},
-                      {"another one", 200, stored(kJobSets, "x"), false},
-                      {"gone", 404, refusal(404, "NotFound", "no such JobSet"), false},
+                      {"another one", 200, stored(kWidgets, "x"), false},
+                      {"gone", 404, refusal(404, "NotFound", "no such Widget"), false},
                       {"not known", 403, refusal(403, "Forbidden", "no right"), true}};
   for (const Row& row : rows) {
     CAPTURE(row.about);
     Fixture peer;
     for (const auto& entry : peer.caches.entries())
-      entry->is_interrupted = entry->collection.resource == kJobSets;
-    const std::string get = "GET /apis/jobset.x-k8s.io/v1alpha2/namespaces/n/jobsets/x";
+      entry->is_interrupted = entry->collection.resource == kWidgets;
+    const std::string get = "GET /apis/example.com/v1/namespaces/n/widgets/x";
     peer.api.on("GET", get.substr(4)).always().answer(row.status, row.answer);
     peer.on(create_job("x-w-0")).always().answer(201, stored(kube::kJobs, "x-w-0", "u1"));
-    CHECK(peer.run(kJobSets, plan_of({create_job("x-w-0")})));
+    CHECK(peer.run(kWidgets, plan_of({create_job("x-w-0")})));
     const Lines asked = peer.asked();
     CHECK(asked.front() == get);
     CHECK((asked.back() == "POST " + kJobsPath) == row.is_created);
@@ -874,7 +868,7 @@ TEST_CASE_METHOD(Fixture, "in a terminating namespace no status is written eithe
   on(desired).answer(403, refusal(403, "Forbidden", "no, because it is being terminated"));
   kube::Plan plan = with_status(plan_of({desired}), false);
   plan.requeue_after = milliseconds(20);
-  const auto done = run(kJobSets, std::move(plan));
+  const auto done = run(kWidgets, std::move(plan));
   REQUIRE(done);
   CHECK_FALSE(*done);
   CHECK(asked() == Lines{"POST " + kJobsPath});
@@ -887,16 +881,16 @@ TEST_CASE_METHOD(Fixture, "actions wait for a status that must be written first"
   plan.events.push_back({"Warning", "FailedJobs", "it has failed", true});
   SECTION("it is written") {
     api.on("POST", kJobsPath).answer(201, stored(kube::kJobs, "x-w-0", "u1"));
-    REQUIRE(run(kJobSets, std::move(plan)));
+    REQUIRE(run(kWidgets, std::move(plan)));
     CHECK(asked() == Lines{"PATCH " + kStatusPath, "POST " + kJobsPath});
     CHECK(sent_events() == Lines{"Warning FailedJobs: it has failed"});
   }
   SECTION("another client wrote in between") {
     plan.status_patch = std::nullopt;
-    const std::string status = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/n/trainjobs/x";
+    const std::string status = "/apis/example.com/v1/namespaces/n/gadgets/x";
     api.on("PATCH", status + "/status").answer(409, refusal(409, "Conflict", "modified"));
     kube::Plan conflicting = with_status(std::move(plan), false);
-    const auto done = run(kTrainJobs, std::move(conflicting));
+    const auto done = run(kGadgets, std::move(conflicting));
     REQUIRE_FALSE(done);
     CHECK(done.error().code == ErrorCode::kConflict);
     // The object is read, and nothing else happens.
@@ -907,12 +901,12 @@ TEST_CASE_METHOD(Fixture, "actions wait for a status that must be written first"
 
 TEST_CASE_METHOD(Fixture, "nothing is written while this process may not") {
   may_write = false;
-  const auto done = run(kJobSets, with_status(plan_of({create_job("x-w-0")}), false));
+  const auto done = run(kWidgets, with_status(plan_of({create_job("x-w-0")}), false));
   REQUIRE_FALSE(done);
   CHECK_THAT(done.error().message, Catch::Contains("has not renewed its Lease in time"));
   CHECK(api.log().empty());
   may_write = true;
   api.on("POST", kJobsPath).answer(201, stored(kube::kJobs, "x-w-0", "u1"));
-  CHECK(run(kJobSets, with_status(plan_of({create_job("x-w-0")}), false)));
+  CHECK(run(kWidgets, with_status(plan_of({create_job("x-w-0")}), false)));
   CHECK(asked() == Lines{"POST " + kJobsPath, "PATCH " + kStatusPath});
 }

@@ -1,9 +1,8 @@
 // How often counters are written, with a clock that the test moves.
-#include "kube/manager/status_rate_limiter.hh"
-
 #include <vector>
 
-#include "tests/support/catch.hh"
+#include "kube/manager/status_rate_limiter.hh"
+#include "kube/tests/catch.hh"
 
 using kube::StatusRateLimiter;
 using std::chrono::milliseconds;
@@ -85,4 +84,21 @@ TEST_CASE_METHOD(Fixture, "objects do not wait for one another") {
   CHECK(limiter.delay("other", now, milliseconds(0)).count() == 0);
   limiter.forget("u");
   CHECK(wait() == 150);
+}
+
+TEST_CASE_METHOD(Fixture, "a wait is rounded up: a write that comes early would come twice") {
+  CHECK(wait() == 150);
+  now += std::chrono::microseconds(149'001);
+  CHECK(wait() == 1);
+  now += std::chrono::microseconds(999);
+  CHECK(wait() == 0);
+}
+
+TEST_CASE_METHOD(Fixture, "what is cleared of an object that nobody waits for changes nothing") {
+  limiter.clear_waiting("u", now);
+  limiter.forget("u");
+  CHECK(wait() == 150);
+  limiter.clear_waiting("other", now + kWindow);
+  now += kWindow;
+  CHECK(wait() == 0);
 }
