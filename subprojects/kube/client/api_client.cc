@@ -18,7 +18,7 @@ constexpr const char* kAnything = "application/json, */*";
 constexpr int kPageSize = 500;
 constexpr std::size_t kMaxErrorBody = 64U << 10;
 
-// `query` begins with "?", where there is one.
+// `query` begins with "?", or is empty.
 HttpRequest request_for(std::string method, const Resource& resource, const ObjectKey& key,
                         std::string_view subresource = {}, std::string_view query = {}) {
   HttpRequest request(std::move(method), api_path(resource, key, subresource).append(query));
@@ -35,8 +35,8 @@ HttpRequest with_body(HttpRequest request, std::string content_type, const Json&
   return request;
 }
 
-// 100 ms, 200 ms, 400 ms, ..., each by a factor from 0.5 to 1.5, so that clients that failed
-// together do not return together.
+// The backoff is 100 ms, 200 ms, 400 ms, ..., each by a factor from 0.5 to 1.5, so that clients
+// that failed together do not return together.
 Milliseconds backoff(int attempt, Random& random) {
   const double base = 100.0 * static_cast<double>(1 << std::min(attempt, 6));
   return Milliseconds(static_cast<int>(base * (0.5 + random.fraction())));
@@ -47,8 +47,8 @@ struct Attempt {
   bool has_pieces = false;   // part of the answer's body is with the caller already
 };
 
-// True where the request may be sent again: nothing happened, or happening twice is the same as
-// once.
+// Returns true if the request may be sent again: nothing happened, or the effect of two is the
+// effect of one.
 bool may_repeat(const Result<HttpResponse>& outcome, const Attempt& attempt, bool is_idempotent) {
   if (!outcome) {
     if (outcome.error().code != ErrorCode::kNetwork || attempt.has_pieces) return false;
@@ -63,7 +63,7 @@ Result<void> not_the_leader() {
               "not sent: this process has not renewed its Lease in time, and another may lead");
 }
 
-// The reasons of metav1.Status that say more than the HTTP status does.
+// These reasons of metav1.Status say more than the HTTP status does.
 ErrorCode code_of(int status, std::string_view reason) {
   using enum ErrorCode;
   if (status == 409) return reason == "AlreadyExists" ? kAlreadyExists : kConflict;
@@ -77,10 +77,10 @@ ErrorCode code_of(int status, std::string_view reason) {
   return status >= 500 ? kServerError : kBadRequest;
 }
 
-// More seconds than fit into milliseconds would overflow there, and no caller waits for longer.
+// More seconds than fit into milliseconds would overflow, and no caller waits for longer.
 constexpr std::chrono::seconds kLongestWait = std::chrono::hours(24);
 
-// Retry-After in whole seconds; the form with a date is not used by Kubernetes.
+// Reads Retry-After in whole seconds; Kubernetes does not use the form with a date.
 std::optional<Milliseconds> seconds_of(std::string_view text) {
   const bool is_number =
       !text.empty() && text.size() <= 6 && text.find_first_not_of("0123456789") == text.npos;
@@ -94,7 +94,7 @@ std::string api_path(const Resource& resource, const ObjectKey& key, std::string
   std::string path = resource.group.empty() ? "/api/" + percent_encode(resource.version)
                                             : "/apis/" + percent_encode(resource.group) + "/" +
                                                   percent_encode(resource.version);
-  // A namespace itself is addressed by its name, as any object without namespace.
+  // A namespace itself is addressed by its name, like any object without namespace.
   if (resource.namespaced && !key.ns.empty()) path += "/namespaces/" + percent_encode(key.ns);
   path += "/" + percent_encode(resource.plural);
   if (!key.name.empty()) path += "/" + percent_encode(key.name);
@@ -120,7 +120,7 @@ Task<Result<HttpResponse>> ApiClient::attempt(HttpRequest request) {
 Task<Result<HttpResponse>> ApiClient::send(HttpRequest request) {
   const auto deadline = clock_.steady() + options_.deadline;
   Attempt state;
-  // Two pointers: more would not fit into a std::function without an allocation.
+  // The function holds two pointers: more would not fit into a std::function without an allocation.
   const bool is_fenced = request.method != "GET" && options_.may_write;
   request.on_write = [&state, may_write = is_fenced ? &options_.may_write : nullptr] {
     if (may_write && !(*may_write)()) return not_the_leader();
@@ -155,7 +155,7 @@ Task<Result<HttpResponse>> ApiClient::send(HttpRequest request) {
 }
 
 Task<Result<std::string>> ApiClient::send_text(HttpRequest request) {
-  // Neither side of the exchange is one step with what the caller computes before and after it.
+  // Computations before and after a large exchange are steps of their own.
   if (request.body.size() >= kLargeText) co_await yield();
   auto response = co_await send(std::move(request));
   if (!response) co_return tl::unexpected(response.error());
@@ -241,7 +241,7 @@ Task<Result<std::string>> ApiClient::merge_patch(Resource resource, ObjectKey ke
 }
 
 Task<Result<std::string>> ApiClient::json_patch(Resource resource, ObjectKey key, Json operations) {
-  // An operation that inserts into a list does something else the second time.
+  // An operation that inserts into a list has another effect the second time.
   return send_text(with_body(request_for("PATCH", resource, key), "application/json-patch+json",
                              operations, false));
 }

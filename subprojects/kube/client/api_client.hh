@@ -1,4 +1,4 @@
-// Requests to the Kubernetes API: verbs on resources, with retries and typed errors.
+// Requests to the Kubernetes API are verbs on resources, with retries and typed errors.
 #pragma once
 
 #include <cstdint>
@@ -17,15 +17,16 @@
 
 namespace kube {
 
-// Pure: the path of a collection or object, escaped: "/apis/batch/v1/namespaces/x/jobs/y/status".
+// Pure. Returns the path of a collection or object, escaped:
+// "/apis/batch/v1/namespaces/x/jobs/y/status".
 std::string api_path(const Resource& resource, const ObjectKey& key,
                      std::string_view subresource = {});
 
 struct DeleteOptions {
-  // "Foreground", "Background", "Orphan" or empty for the server's default.
+  // This is "Foreground", "Background", "Orphan" or empty for the server's default.
   std::string propagation;
   std::string uid;  // precondition
-  // nullopt: the object's own, such as a pod's terminationGracePeriodSeconds.
+  // nullopt uses the object's own, such as a pod's terminationGracePeriodSeconds.
   std::optional<std::int64_t> grace_seconds;
 };
 
@@ -34,7 +35,8 @@ struct ListPage {
   std::string continue_token;  // empty on the last page
 };
 
-// One for each attempt of a request that has ended, for metrics and for tests that count them.
+// There is one record for each attempt of a request that has ended, for metrics and for tests that
+// count them.
 struct RequestRecord {
   std::string_view method;
   std::string_view resource;  // plural, or "" for a raw path
@@ -53,13 +55,13 @@ class ApiClient {
     Milliseconds deadline{30'000};
     int max_attempts = 4;
     std::function<void(const RequestRecord&)> on_request;  // may be empty; called on the io thread
-    // Asked before the first byte of anything but a GET goes out, each time it is tried. False:
-    // nothing is sent, and the request fails with kCancelled. May be empty.
+    // It is called before the first byte of anything except a GET is sent, at each try. If it
+    // returns false, nothing is sent, and the request fails with kCancelled. May be empty.
     std::function<bool()> may_write;
-    // Unknown and duplicate fields of objects that are created or applied are refused, as by
-    // `kubectl apply`. Else the server drops them.
+    // Unknown and duplicate fields of objects that are created or applied are then refused, like in
+    // `kubectl apply`. Otherwise the server drops them.
     bool is_strict = false;
-    // Gets each warning of an answer to a write, such as those of admission; may be empty.
+    // It gets each warning of an answer to a write, such as those of admission; may be empty.
     std::function<void(std::string_view text)> on_warning;
     Options() {}
   };
@@ -69,16 +71,16 @@ class ApiClient {
   ApiClient& operator=(const ApiClient&) = delete;
 
   Task<Result<Json>> get(Resource resource, ObjectKey key);
-  // Reads a collection page by page; every item goes to `on_item` as its bytes (one JSON object
-  // each, without `kind` where the server omits it). `query` is appended: "labelSelector=a%3Db".
-  // kGone: the continue token expired, start again. An item above 16 MB arrives cut short, to fail
-  // where it is decoded. After any error the items seen so far are no whole state of the
-  // collection. Where more than `max_pages` are needed, the result has the next one's token.
+  // Reads a collection page by page; `on_item` gets every item as its bytes (one JSON object each,
+  // without `kind` if the server omits it). `query` is appended: "labelSelector=a%3Db". kGone says
+  // that the continue token expired: start again. An item above 16 MB is cut, so that its decoding
+  // fails. After any error the items seen so far are no whole state of the collection. If more than
+  // `max_pages` are needed, the result has the next one's token.
   Task<Result<ListPage>> list(Resource resource, std::string ns, std::string query,
                               std::function<void(std::string_view item)> on_item,
                               std::size_t max_pages = SIZE_MAX);
-  // A write returns the text of the answer, the object as it is now: most callers only need that
-  // the write is done. (A remove may answer a Status instead.)
+  // A write returns the text of the answer, the object in its new state: most callers only need
+  // that the write is done. (A remove may answer a Status instead.)
   Task<Result<std::string>> create(Resource resource, Json object,
                                    std::string field_manager = "trainer");
   Task<Result<std::string>> apply(Resource resource, ObjectKey key, Json object,
@@ -87,14 +89,14 @@ class ApiClient {
   Task<Result<std::string>> merge_patch(Resource resource, ObjectKey key, Json patch,
                                         std::string subresource = {});
   Task<Result<std::string>> json_patch(Resource resource, ObjectKey key, Json operations);
-  // PUT: conditional on the object's resourceVersion, if it has one.
+  // This is a PUT, conditional on the object's resourceVersion, if it has one.
   Task<Result<std::string>> replace(Resource resource, ObjectKey key, Json object);
   Task<Result<std::string>> remove(Resource resource, ObjectKey key, DeleteOptions options);
-  // POST to a review API (TokenReview, SubjectAccessReview), or as a dry run: it stores nothing, so
-  // it may be sent again. The answer is returned.
+  // This is a POST to a review API (TokenReview, SubjectAccessReview), or a dry run: it stores
+  // nothing, so it may be sent again. The answer is returned.
   Task<Result<Json>> post(std::string path, Json body);
-  // A stream on its own connection: watch, or a followed log. `deadline`: of the answer's head; by
-  // default the client's.
+  // Opens a stream on its own connection: a watch, or a followed log. `deadline` is that of the
+  // answer's head; by default the client's.
   Task<Result<std::unique_ptr<HttpStream>>> stream(
       std::string path_and_query, std::optional<Milliseconds> deadline = std::nullopt);
 
@@ -115,7 +117,7 @@ class ApiClient {
   Options options_;
 };
 
-// The error that a `Status` answer means.
+// Returns the error that a `Status` answer means.
 Error error_of(const HttpResponse& response);
 
 }  // namespace kube

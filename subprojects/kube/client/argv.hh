@@ -1,4 +1,4 @@
-// Arguments and variables of a program that is started.
+// A program is started with these arguments and variables.
 #pragma once
 
 #include <string>
@@ -6,7 +6,8 @@
 
 namespace kube {
 
-// As exec functions and posix_spawn() want them: ended by a null pointer. They refer to the texts.
+// Returns the form of exec functions and posix_spawn(): ended by a null pointer. The pointers refer
+// to the texts.
 inline std::vector<char*> pointers_to(std::vector<std::string>& texts) {
   std::vector<char*> pointers;
   for (std::string& text : texts) pointers.push_back(text.data());

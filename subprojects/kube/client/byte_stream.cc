@@ -26,7 +26,7 @@ using boost::system::error_code;
 
 constexpr auto kToken = asio::as_tuple(asio::use_awaitable);
 
-// Both halves a deadline needs, kept alive until the timer's handler has run.
+// A deadline needs both halves. They are kept alive until the timer's handler has run.
 struct Link {
   explicit Link(tcp::socket socket_) : socket(std::move(socket_)), timer(socket.get_executor()) {}
 
@@ -43,8 +43,8 @@ struct Link {
   }
 };
 
-// Deadlines move forward with every read, so the timer is left alone until it fires and then set to
-// what the deadline has become.
+// Deadlines move forward with every read. So the timer is not changed until it fires, and is then
+// set to the present deadline.
 void set_deadline(const std::shared_ptr<Link>& link, Deadline when) {
   link->deadline = when;
   if (link->armed_for <= when) return;
@@ -147,8 +147,8 @@ class TlsStream final : public LinkStream {
   }
   Task<IoResult> read_some(char* to, std::size_t size) override {
     IoResult result = co_await read_from(*tls_, to, size);
-    // A read ends with its record. What came along is taken now: each of a server's watch events is
-    // a record of its own, and waiting costs more than reading.
+    // A read ends with its record. Further records that have arrived are read now: each of a
+    // server's watch events is a record of its own, and waiting costs more than reading.
     if (!result.error && result.bytes > 0)
       result.bytes += take_received(to + result.bytes, size - result.bytes);
     co_return result;
@@ -170,7 +170,7 @@ class TlsStream final : public LinkStream {
     // Asio has OpenSSL free its buffers after each record, and the next one make them again.
     SSL_clear_mode(native(), SSL_MODE_RELEASE_BUFFERS);
   }
-  // Whatever ends it (half a record, the end of the stream, an error) meets the next read, too.
+  // The cause of the end (half a record, the end of the stream, an error) also ends the next read.
   std::size_t take_received(char* to, std::size_t size) {
     SSL* const ssl = native();
     std::size_t total = 0;
@@ -185,7 +185,7 @@ class TlsStream final : public LinkStream {
 
   ServerTls owner_;  // the context of a server may be replaced while its connections live
   const ClientTls* const client_ = nullptr;
-  // An accepted connection has it from its handshake on, since its buffers take 80 KiB.
+  // An accepted connection has this from its handshake on, since its buffers take 80 KiB.
   std::optional<asio::ssl::stream<tcp::socket&>> tls_;
 };
 
@@ -231,8 +231,8 @@ Task<Result<tcp::resolver::results_type>> look_up(std::string host, std::string 
   co_return std::move(lookup->results);
 }
 
-// One connection to the first address that takes it. Errors name every address that was tried, if
-// there were several, and are kTimeout only where no time is left for another try.
+// Opens one connection to the first address that accepts it. Errors name every address that was
+// tried, if there were several, and are kTimeout only if no time is left for another try.
 Task<Result<std::shared_ptr<Link>>> connect_link(std::vector<tcp::endpoint> addresses,
                                                  Deadline deadline) {
   const auto executor = co_await asio::this_coro::executor;

@@ -1,4 +1,4 @@
-// The client's certificate and key, as fresh as their files.
+// The client's certificate and key are read again when their files change.
 #pragma once
 
 #include <chrono>
@@ -17,11 +17,12 @@ struct KeyPair {
 class CertificateSource {
  public:
   using Now = std::chrono::steady_clock::time_point;
-  // Both files, or "" for both where there are none.
+  // Both files are set, or both are "".
   CertificateSource(std::string certificate_file, std::string key_file, Now now);
-  // Whether there are files, which were read a minute ago or earlier.
+  // Returns whether there are files, which were read a minute ago or earlier.
   bool is_due(Now now) const;
-  // What the files hold; nullopt where there are none, or one cannot be read or is empty.
+  // Returns the contents of the files; nullopt if there are none, or one cannot be read or is
+  // empty.
   std::optional<KeyPair> read(Now now);
 
  private:

@@ -1,4 +1,4 @@
-// Time and randomness as parameters, so that tests can control them.
+// Time and randomness are parameters, so that tests can control them.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -13,7 +13,7 @@
 
 namespace kube {
 
-// A wake-up that is still to come; the destructor cancels it.
+// This is a future wake-up; the destructor cancels it.
 class Timer {
  public:
   virtual ~Timer() = default;
@@ -24,18 +24,18 @@ class Clock {
   using Steady = std::chrono::steady_clock::time_point;
 
   virtual ~Clock() = default;
-  virtual Time now() const = 0;       // wall clock, for what is written into objects
-  virtual Steady steady() const = 0;  // for durations
-  // As steady(), but it goes on while the machine sleeps: for what others may do meanwhile. Only
-  // comparable with itself.
+  virtual Time now() const = 0;       // the wall clock, for times in objects
+  virtual Steady steady() const = 0;  // the clock for durations
+  // This is steady(), but it goes on while the machine sleeps: other machines may act meanwhile. It
+  // is only comparable with itself.
   virtual Steady since_boot() const { return steady(); }
-  // Calls `wake` on `executor` once steady() has reached `when`. A clock that does not say
-  // otherwise wakes by the machine's time.
+  // Calls `wake` on `executor` once steady() has reached `when`. By default it wakes by the
+  // machine's time.
   virtual std::unique_ptr<Timer> wake_at(asio::any_io_executor executor, Steady when,
                                          std::function<void()> wake);
 };
 
-// The machine's clocks.
+// These are the machine's clocks.
 class SystemClock final : public Clock {
  public:
   Time now() const override {
@@ -45,15 +45,15 @@ class SystemClock final : public Clock {
   Steady since_boot() const override;
 };
 
-// Waits by `clock`. Cancelled, it throws operation_aborted like any other await.
+// Waits by `clock`. If it is cancelled, it throws operation_aborted like any other await.
 Task<void> sleep(Clock& clock, std::chrono::steady_clock::duration duration);
 
-// A source of random numbers for jitter and generated names; not for keys.
+// This is a source of random numbers for jitter and generated names; not for keys.
 class Random {
  public:
   virtual ~Random() = default;
   virtual std::uint64_t next() = 0;
-  // Uniform in [0, 1).
+  // Returns a number uniform in [0, 1).
   double fraction() { return static_cast<double>(next() >> 11) * 0x1.0p-53; }
 };
 

@@ -1,4 +1,4 @@
-// The connections of a server, and which of them are closed when there are too many.
+// A server has these connections, and closes some of them when there are too many.
 #pragma once
 
 #include <boost/asio/ip/address.hpp>
@@ -15,19 +15,19 @@ struct ServerConnection {
     kNew,        // no byte of a request yet
     kReading,    // a request is read, or its answer is written
     kHandled,    // a handler runs: it is not closed for others
-    kStreaming,  // an answer whose end is open is written: it is not closed for others either
+    kStreaming,  // an answer without a known end is written: it is not closed for others either
     kIdle,       // the last answer is written
   };
   using Steady = std::chrono::steady_clock::time_point;
   asio::ip::address peer;
-  Steady since{};  // when the request or answer, or the idle time, began
+  Steady since{};  // the begin of the request or answer, or of the idle time
   Phase phase = Phase::kNew;
-  std::size_t body_bytes = 0;    // reserved for the body that is read
+  std::size_t body_bytes = 0;    // the bytes reserved for the body that is read
   ByteStream* stream = nullptr;  // nullptr before and after it is open
   bool is_evicted = false;
-  bool is_stranger = false;  // none of its requests was one of a known client yet
+  bool is_stranger = false;  // no known client has sent a request on it yet
   bool has_place = false;    // its bytes are read although it is a stranger's
-  Notifier* turn = nullptr;  // wakes it while it waits to be read
+  Notifier* turn = nullptr;  // wakes the session while it waits to be read
 
   bool is_unfinished() const { return phase == Phase::kNew || phase == Phase::kReading; }
   // A first request counts from when the connection was accepted, handshake included.
@@ -43,22 +43,22 @@ using ServerConnections = std::list<ServerConnection>;
 // connections that may wait to be read, or the number of those that are read.
 enum class Scarce { kConnections, kBodyBytes, kWaiting, kPlaces };
 
-// The connection to close: the oldest of those that have been unfinished for `grace`, of the peer
-// (address) that has the most of them, by number or by bytes. Where connections are short, none has
-// been, and no more are unfinished than idle: the one that has been idle longest, of the peer with
-// most idle ones. nullptr: none may be closed yet. A client with proper requests finishes each
-// within `grace`, so one that does not cannot take the connections of the others. With kWaiting it
-// is the oldest stranger's connection that waits, and with kPlaces the oldest that has been read
-// for `grace`, whether it is idle or not.
+// Finds the connection to close: the oldest of those that have been unfinished for `grace`, of the
+// peer (address) that has the most of them, by number or by bytes. There may be too few connections
+// left, none unfinished that long, and no more unfinished than idle. Then it is the connection that
+// has been idle longest, of the peer with most idle ones. nullptr says that none may be closed yet.
+// A client with proper requests finishes each within `grace`, so one that does not cannot take the
+// connections of the others. With kWaiting it is the oldest stranger's connection that waits, and
+// with kPlaces the oldest that has been read for `grace`, whether it is idle or not.
 ServerConnection* find_victim(ServerConnections& connections, Scarce what,
                               ServerConnection::Steady now, Milliseconds grace);
 
-// How many connections of strangers are read (kPlaces), or wait to be read (kWaiting).
+// Returns how many connections of strangers are read (kPlaces), or wait to be read (kWaiting).
 std::size_t count_strangers(const ServerConnections& connections, Scarce what);
 
-// How many connections, or bytes of bodies, are still held by connections that were closed to make
-// room: these become free within a few turns of the event loop. A connection whose handler still
-// runs does not count.
+// Returns how many connections, or bytes of bodies, are still held by connections that were closed
+// to make room: these become free within a few turns of the event loop. A connection whose handler
+// still runs does not count.
 std::size_t held_by_evicted(const ServerConnections& connections, Scarce what);
 
 }  // namespace kube

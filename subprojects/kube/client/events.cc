@@ -37,8 +37,8 @@ std::string cut(std::string message) {
   return message;
 }
 
-// Events with the same identity are one event with a count. One text, since it is looked up by
-// hash: in a burst hundreds wait.
+// Events with the same identity are one event with a count. The identity is one text, since it is
+// looked up by hash: in a burst hundreds wait.
 std::string identity_of(const Event& event) {
   const ObjectReference& on = event.regarding;
   std::string identity;
@@ -58,7 +58,8 @@ struct Waiting {
   Time last;
   std::int64_t count = 1;
   int tries = 0;
-  // Of the object, from the first create on: one whose answer was lost may have made it.
+  // This is the object's name from the first create on: a create whose answer was lost may have
+  // made it.
   std::string name;
 };
 
@@ -103,7 +104,7 @@ struct EventRecorder::State {
   std::unordered_map<std::string, Sent> sent;
   std::size_t dropped = 0;
   bool is_sending = false;
-  std::optional<Notifier> changed;  // when an event has been recorded, sent or dropped
+  std::optional<Notifier> changed;  // notified when an event has been recorded, sent or dropped
 
   bool is_idle() const { return waiting.empty() && !is_sending; }
 
@@ -111,7 +112,7 @@ struct EventRecorder::State {
     if (changed) changed->notify();
   }
 
-  // By the first who waits: it knows the executor.
+  // The first waiter makes it, since it knows the executor.
   Notifier& listen(const asio::any_io_executor& executor) {
     return changed ? *changed : changed.emplace(executor);
   }
@@ -135,7 +136,7 @@ struct EventRecorder::State {
 
   void add(Waiting one) {
     waiting.push_back(std::move(one));
-    // An equal event may have been recorded meanwhile; that one goes on counting.
+    // An equal event may have been recorded meanwhile. That one goes on counting.
     by_identity.try_emplace(waiting.back().identity, std::prev(waiting.end()));
   }
 
@@ -191,7 +192,7 @@ struct EventRecorder::State {
     made.count = is_made_before ? 0 : one.count;
     made.at = client.clock().steady();
     remember(one.identity, std::move(made));
-    // An earlier try was stored, though its answer was lost, with the count of that time; the count
+    // An earlier try was stored, though its answer was lost, with the count at that time. The count
     // may be higher now.
     if (is_made_before) co_return co_await count_up(one, sent.at(one.identity));
     co_return Result<void>();
@@ -202,7 +203,7 @@ struct EventRecorder::State {
     sent[std::move(identity)] = std::move(made);
   }
 
-  // Half, so that not each event beyond the limit has to look at all of them.
+  // Half of them are forgotten, so that not each event beyond the limit has to check all of them.
   void forget_older_half() {
     std::vector<Clock::Steady> times;
     for (const auto& [identity, made] : sent) times.push_back(made.at);
@@ -211,10 +212,10 @@ struct EventRecorder::State {
     std::erase_if(sent, [until = *middle](const auto& each) { return each.second.at <= until; });
   }
 
-  // True where the event is to be tried again.
+  // Returns true if the event is to be tried again.
   bool keep_failed(Waiting one, const Error& error) {
     ++one.tries;
-    // Asking again cannot change some refusals: the namespace is gone or going, or the event is not
+    // A new try cannot change some refusals: the namespace is gone or going, or the event is not
     // accepted. An API server that starts may answer 401, and a write without the Lease is
     // cancelled.
     const bool is_for_good = !error.is_transient() && error.code != ErrorCode::kUnauthorized &&

@@ -1,4 +1,4 @@
-// core/v1 Events with first and last timestamps and counts.
+// The recorder writes core/v1 Events with first and last timestamps and counts.
 #pragma once
 
 #include <memory>
@@ -17,26 +17,26 @@ struct ObjectReference {
 
 struct Event {
   ObjectReference regarding;
-  std::string type = "Normal";  // or "Warning"
+  std::string type = "Normal";  // "Normal" or "Warning"
   std::string reason;           // CamelCase
   std::string message;          // cut to 1,024 bytes at a character's end
-  bool is_terminal = false;     // says how the object has ended: never dropped under load
+  bool is_terminal = false;     // the event says how the object has ended: never dropped under load
   std::string component;        // its source; "": the recorder's
 };
 
 // Sends events in the background, one request at a time. An event that is equal to one of the last
-// ten minutes (object, type, reason, message) raises the count of that one by a patch. When more
-// than 1,000 wait, the oldest that are not terminal are dropped and counted. A write that fails is
-// retried: of a terminal event while the process lives, of others three times. One that is refused
-// for good (the namespace is gone, forbidden, invalid) is dropped and counted at once. An Event is
-// in its object's namespace, or in "default" for an object without one. Concurrency: the io_context
+// ten minutes (object, type, reason, message) raises the count of that one by a patch. If more than
+// 1,000 wait, the oldest that are not terminal are dropped and counted. A failed write is retried:
+// for a terminal event while the process lives, for others three times. A write that is refused for
+// good (the namespace is gone, forbidden, invalid) is dropped and counted at once. An Event is in
+// its object's namespace, or in "default" for an object without one. Concurrency: the io_context
 // thread.
 class EventRecorder {
  public:
   EventRecorder(ApiClient& client, std::string component);
 
   void record(Event event);
-  // The sender; run it in a task group. Ends when cancelled.
+  // Sends the events; run it in a task group. It ends when it is cancelled.
   Task<void> run();
   // Waits until everything recorded so far has been sent, or the deadline is over.
   Task<void> drain(Milliseconds deadline);

@@ -1,4 +1,4 @@
-// Reads one HTTP message from a stream, piece by piece. Included only by the files that know Beast.
+// Reads one HTTP message from a stream, piece by piece. Only the files that know Beast include it.
 #pragma once
 
 #include <array>
@@ -11,8 +11,9 @@
 
 namespace kube {
 
-// Beast's parsers want their input in one piece up to the end of a header or chunk line, hence the
-// one flat buffer: it bounds how long those may be, and is all the memory a waiting reader holds.
+// Beast's parsers want their input in one piece up to the end of a header or chunk line. So there
+// is one flat buffer: it bounds how long those may be, and is all the memory that a waiting reader
+// holds.
 class InputBuffer {
  public:
   static constexpr std::size_t kSize = 16U << 10;
@@ -32,17 +33,17 @@ class InputBuffer {
   std::size_t size_ = 0;
 };
 
-// How a step of reading a message went wrong.
+// This says how a step of reading a message failed.
 struct ReadFailure {
   Error error;
   bool is_cut = false;             // the connection ended or was reset
-  bool has_answer = false;         // and some of an answer to a request had come
-  boost::system::error_code code;  // what the parser refused, if it was the parser
+  bool has_answer = false;         // some of an answer to a request had come before
+  boost::system::error_code code;  // the parser's error, if it refused the message
   explicit ReadFailure(Error e, bool cut = false, boost::system::error_code c = {})
       : error(std::move(e)), is_cut(cut), code(c) {}
 };
 
-// Feeds what the buffer holds to the parser until it wants more or is done.
+// Passes the buffer's bytes to the parser until it wants more or is done.
 template <class Parser>
 boost::system::error_code feed(Parser& parser, InputBuffer& buffer) {
   namespace http = boost::beast::http;
@@ -57,8 +58,8 @@ boost::system::error_code feed(Parser& parser, InputBuffer& buffer) {
   return {};
 }
 
-// Reads once and feeds the parser. Answers how many bytes came; 0 is the end of the stream where
-// the message allows it.
+// Reads once and passes the bytes to the parser. Returns how many bytes came; 0 is the end of the
+// stream if the message allows it.
 template <class Parser>
 Task<tl::expected<std::size_t, ReadFailure>> read_step(ByteStream& stream, Parser& parser,
                                                        InputBuffer& buffer) {

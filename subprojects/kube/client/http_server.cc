@@ -21,12 +21,12 @@ using boost::system::error_code;
 
 constexpr auto kToken = asio::as_tuple(asio::use_awaitable);
 constexpr Milliseconds kAcceptPause{100};
-constexpr std::size_t kMaxClosed = 1'000;  // a second, where `max_new` is set
+constexpr std::size_t kMaxClosed = 1'000;  // in a second, if `max_new` is set
 
-// The connections that were opened in the current second.
+// These connections were opened in the current second.
 class Arrivals {
  public:
-  // Whether the options allow one more, which then counts.
+  // Returns whether the options allow one more, which then counts.
   bool admit(const asio::ip::address& peer, const ServerOptions& options) {
     const auto now = std::chrono::steady_clock::now();
     if (now - begin_ >= std::chrono::seconds(1)) {
@@ -40,7 +40,7 @@ class Arrivals {
     ++admitted_;
     return true;
   }
-  // Whether even closing them takes too much time.
+  // Returns whether even closing them takes too much time.
   bool are_too_many(const ServerOptions& options) const {
     return options.max_new > 0 && all_ > kMaxClosed;
   }
@@ -59,10 +59,10 @@ void report(const ServerState& state, std::string_view what) noexcept {
   }
 }
 
-// False where there is to be a pause before the next.
+// Returns false if there must be a pause before the next one.
 Task<bool> accept_one(std::shared_ptr<ServerState> state, Arrivals& arrivals) {
   auto [error, socket] = co_await state->acceptor.async_accept(kToken);
-  if (error) co_return false;  // out of descriptors, most likely: sessions that end give some back
+  if (error) co_return false;  // most likely no descriptors are left: sessions that end free some
   error_code ignored;
   if (!arrivals.admit(socket.remote_endpoint(ignored).address(), state->options)) {
     if (state->options.on_eviction) state->options.on_eviction();
@@ -77,7 +77,7 @@ Task<bool> accept_one(std::shared_ptr<ServerState> state, Arrivals& arrivals) {
   co_return true;
 }
 
-// No exception ends it, such as one of a callback or for lack of memory: the process would look
+// No exception ends it, such as one of a callback or for lack of memory: the process would seem
 // ready and answer no one.
 Task<void> accept_all(std::shared_ptr<ServerState> state) {
   Arrivals arrivals;
@@ -102,7 +102,8 @@ asio::ip::address address_of(tcp::acceptor& acceptor, const std::string& host, e
   const auto written = asio::ip::make_address(host, error);
   if (!error) return written.is_unspecified() ? everywhere : written;
   tcp::resolver resolver(acceptor.get_executor());
-  // Without the flag by which only families count that another machine can be reached with.
+  // The lookup has no flag AI_ADDRCONFIG: with it, only those families count with which another
+  // machine can be reached.
   const auto found = resolver.resolve(host, "", tcp::resolver::passive, error);
   if (error) return everywhere;
   const auto v4 = std::find_if(found.begin(), found.end(), [](const auto& entry) {
@@ -111,7 +112,7 @@ asio::ip::address address_of(tcp::acceptor& acceptor, const std::string& host, e
   return (v4 == found.end() ? found.begin() : v4)->endpoint().address();
 }
 
-// Opens the acceptor; answers where it is to be bound.
+// Opens the acceptor, and returns the address to which it must be bound.
 tcp::endpoint open(tcp::acceptor& acceptor, const asio::ip::address& address, unsigned short port,
                    error_code& error) {
   const tcp::endpoint endpoint(address, port);
@@ -119,7 +120,7 @@ tcp::endpoint open(tcp::acceptor& acceptor, const asio::ip::address& address, un
   if (!address.is_unspecified()) return endpoint;
   if (!error) acceptor.set_option(asio::ip::v6_only(false), error);
   if (!error) return endpoint;
-  // A kernel without IPv6.
+  // The kernel has no IPv6.
   error_code ignored;
   acceptor.close(ignored);
   acceptor.open(tcp::v4(), error);

@@ -28,7 +28,7 @@ constexpr Milliseconds kLingerDeadline{1'000};
 constexpr std::size_t kLingerBytes = 1U << 20;
 constexpr std::size_t kShortBody = 64U << 10;
 
-// A connection in the list of all, from its arrival to its end.
+// This is a connection in the list of all, from its arrival to its end.
 class Entry {
  public:
   Entry(std::shared_ptr<ServerState> state, const tcp::socket& socket) : state_(std::move(state)) {
@@ -52,7 +52,7 @@ class Entry {
     at_->enter(phase, SteadyClock::now());
     if (phase == Phase::kIdle) state_->changed.notify();
   }
-  // Waits until `bytes` of a body fit in; false where they do not by the deadline.
+  // Waits until `bytes` of a body fit in; returns false if they do not by the deadline.
   Task<bool> reserve(std::size_t bytes, Deadline deadline) {
     const ServerOptions& options = state_->options;
     const std::size_t most = std::max(options.max_body_bytes_in_flight, options.max_body_bytes);
@@ -65,8 +65,8 @@ class Entry {
     state_->body_bytes += bytes;
     co_return true;
   }
-  // Waits for the first byte of a connection that is a stranger's, then until one of those that are
-  // read at the same time is free for it. False: it is not served.
+  // Waits for the first byte of a connection that is a stranger's, then until it may be one of
+  // those that are read at the same time. Returns false if it is not served.
   Task<bool> take_place(Deadline deadline) {
     if (!co_await at_->stream->await_bytes()) co_return false;
     const auto executor = state_->acceptor.get_executor();
@@ -141,7 +141,8 @@ ServerRequest request_of(Parser& parser) {
   return request;
 }
 
-// The answer to a request that could not be read; nothing for a connection that simply ended.
+// Returns the answer to a request that could not be read; nothing for a connection that simply
+// ended.
 std::optional<ServerResponse> refusal_of(const ReadFailure& failure, std::size_t max_body) {
   if (failure.error.code == ErrorCode::kTooManyRequests) {
     ServerResponse busy = ServerResponse::text(503, failure.error.message + "\n");
@@ -170,19 +171,20 @@ class Session {
   }
 
  private:
-  // False where the connection ended, or was idle for too long.
+  // Returns false if the connection ended, or was idle for too long.
   Task<bool> wait_for_request() {
     if (buffer_.size() > 0) co_return true;
     if (entry_->phase != Phase::kNew) entry_.enter(Phase::kIdle);
-    // Of a new one, too: Go's client opens connections ahead, and a request that meets their end is
-    // lost. So the server's deadline is the longer one (net/http: IdleConnTimeout).
+    // This also holds for a new connection: Go's client opens connections ahead, and a request that
+    // meets their end is lost. So the server's deadline is the longer one (net/http:
+    // IdleConnTimeout).
     stream_->set_deadline(SteadyClock::now() + state_->options.idle_deadline);
     const IoResult got = co_await stream_->read_some(buffer_.space(), buffer_.space_left());
     buffer_.filled(got.bytes);
     co_return !got.error && got.bytes > 0;
   }
 
-  // True where another request may follow.
+  // Returns true if another request may follow.
   Task<bool> serve_one() {
     entry_.enter(Phase::kReading);
     Parser parser;
@@ -238,11 +240,11 @@ class Session {
     if (parser.is_done()) co_return Read();
     const auto now = SteadyClock::now();
     stream_->set_deadline(now + state_->options.read_deadline);
-    // How long the body may become; one that is too long is refused when it is read.
+    // This bounds the body's length; a body that is too long is refused when it is read.
     const std::size_t max = state_->options.max_body_bytes;
     const auto length = static_cast<std::size_t>(
         std::min<std::uint64_t>(parser.chunked() ? max : parser.content_length().value_or(0), max));
-    // Half of the deadline may pass while it waits for memory; the rest is for the body.
+    // A body may wait for memory for half of the deadline; the rest is for reading it.
     if (length > kShortBody &&
         !co_await entry_.reserve(length, now + state_->options.read_deadline / 2)) {
       co_return tl::unexpected(ReadFailure(
@@ -264,7 +266,7 @@ class Session {
     return state_->options.is_known(Secret<std::string>(std::string(text.data(), text.size())));
   }
 
-  // Of a client without the certificate that the options ask for: before its body is read.
+  // A client without the certificate that the options ask for is refused before its body is read.
   std::optional<ServerResponse> refusal_of_client() {
     const auto certificate = stream_->client_certificate();
     if (state_->options.tls.client_ca_pem.empty() || certificate == ClientCertificate::kTrusted)
@@ -302,8 +304,8 @@ class Session {
                             state_->options.on_error);
   }
 
-  // A connection closed over unread bytes is reset, and the peer may lose our answer: read some
-  // more of what it sends.
+  // If a connection is closed over unread bytes, it is reset, and the peer may lose the answer. So
+  // some more of what the peer sends is read.
   Task<void> linger() {
     stream_->end_writing();
     stream_->set_deadline(SteadyClock::now() + kLingerDeadline);
@@ -366,7 +368,7 @@ Task<void> ServerState::make_room(Scarce what, std::size_t missing, Deadline dea
     changed.notify();  // it may wait for room itself
     if (options.on_eviction) options.on_eviction();
   }
-  // One may pass its time of grace without a change.
+  // The grace of a connection may end without another change.
   constexpr Milliseconds kLeast{10};
   co_await changed.wait_until(clock, std::min(deadline, now + std::max(grace / 10, kLeast)));
 }

@@ -1,4 +1,5 @@
-// One connection of an HttpServer, and what all of them share. Internal to http_server.cc.
+// This is one connection of an HttpServer, and the state that all of them share. Internal to
+// http_server.cc.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -16,7 +17,7 @@
 namespace kube {
 
 // The acceptor and all sessions share this. Every session holds it, so it outlives the HttpServer
-// where a handler still runs.
+// if a handler still runs.
 struct ServerState {
   ServerState(asio::io_context& io, ServerOptions options, HttpServer::Handler handler);
 
@@ -24,7 +25,7 @@ struct ServerState {
   HttpServer::Handler handler;
   asio::ip::tcp::acceptor acceptor;
   SystemClock clock;
-  Notifier changed;  // when a connection ends, falls idle or gives back bytes
+  Notifier changed;  // notified when a connection ends, becomes idle or gives back bytes
   ServerTls tls;
   ServerConnections connections;
   std::size_t body_bytes = 0;  // reserved by all connections
@@ -33,8 +34,8 @@ struct ServerState {
 
   // Does what HttpServer::stop() says.
   void stop();
-  // Waits for a change. Where a connection can make room, it is closed first, unless those that
-  // were closed before it will give back what is `missing`.
+  // Waits for a change. If a connection can make room, it is closed first, unless those that were
+  // closed before it will give back what is `missing`.
   Task<void> make_room(Scarce what, std::size_t missing, Deadline deadline);
   // Finds the newest of the connections without a known client that wait to be read; nullptr: none
   // waits.

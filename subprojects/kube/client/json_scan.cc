@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kMaxEnvelope = 1U << 20;
 constexpr std::size_t kCutItem = 1U << 10;
 
-// A string without escapes, without its quotation marks.
+// Returns a string without escapes, without its quotation marks.
 std::optional<std::string_view> plain_string(std::optional<std::string_view> value) {
   if (!value || value->size() < 2 || value->front() != '"') return std::nullopt;
   const std::string_view text = value->substr(1, value->size() - 2);
@@ -21,8 +21,8 @@ std::optional<std::string_view> plain_string(std::optional<std::string_view> val
   return text;
 }
 
-// Of the metadata that `text` begins with. Looks no further than it must: what comes behind may be
-// long.
+// Finds the identity in the metadata at the beginning of `text`. It reads no further than it must:
+// the rest may be long.
 ScannedIdentity identity_in(std::string_view text) {
   ScannedIdentity found;
   const std::pair<std::string_view, std::string_view*> desired[] = {
@@ -66,7 +66,8 @@ std::optional<ScannedEvent> scan_event(std::string_view line) {
     if (members.name() == "type") {
       event.type = plain_string(members.value()).value_or(std::string_view());
     } else if (members.name() == "object" && !event.type.empty()) {
-      // Nothing follows it, and it is most of the line: that ends as both end.
+      // Nothing follows the object, and it is most of the line: the line ends where the object
+      // ends.
       event.object = members.rest();
       event.object.remove_suffix(1);
       return event;
@@ -102,7 +103,8 @@ void ListSplitter::feed(std::string_view piece) {
   }
 }
 
-// Takes what is before the items, or all that follows them. Both functions return where they ended.
+// Takes the bytes before the items, or all that follow them. Both functions return where they
+// ended.
 std::size_t ListSplitter::in_envelope(std::string_view piece, std::size_t from) {
   const std::size_t before = envelope_.size();
   envelope_.append(piece.substr(from));
@@ -116,7 +118,7 @@ std::size_t ListSplitter::in_envelope(std::string_view piece, std::size_t from) 
   return from + envelope_.size() - before;
 }
 
-// Of the item, or what this piece has of it, the bytes before `unread` have been read.
+// The bytes before `unread` have been read: those of the item, or of its part in this piece.
 std::size_t ListSplitter::in_item(std::string_view piece, std::size_t from, std::size_t unread) {
   if (const auto length = item_end_.take(piece.substr(unread))) {
     finish_item(piece.substr(from, unread + *length - from));

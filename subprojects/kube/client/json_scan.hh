@@ -1,4 +1,4 @@
-// Finding the parts of JSON text without decoding it. Pure.
+// The parts of JSON text are found without decoding it. Pure.
 #pragma once
 
 #include <functional>
@@ -11,15 +11,15 @@
 
 namespace kube {
 
-// The text of the member `name` of the object that `object` is the text of: "\"x\"", "{...}", "12".
-// Names are compared as they are spelled, without resolving escapes. nullopt where there is no such
-// member or the text breaks off; deeper faults pass unseen, since decoding the part finds
-// them.
+// Returns the text of the member `name` of the object whose text `object` is: "\"x\"", "{...}",
+// "12". Names are compared in their spelled form, without resolving escapes. The result is nullopt
+// if there is no such member or the text is not complete. Deeper faults are not seen, since
+// decoding the part finds them.
 std::optional<std::string_view> scan_member(std::string_view object, std::string_view name);
-// The member as a string without escapes; nullopt for anything else.
+// Returns the member as a string without escapes; nullopt for anything else.
 std::optional<std::string_view> scan_string(std::string_view object, std::string_view name);
 
-// Which object a text is, and in which version; "" for what is missing.
+// The identity says which object a text is, and in which version; "" for missing parts.
 struct ScannedIdentity {
   std::string_view ns;
   std::string_view name;
@@ -27,27 +27,27 @@ struct ScannedIdentity {
 };
 ScannedIdentity scan_identity(std::string_view object);
 
-// One line of a watch: `{"type":"ADDED","object":{...}}`, see meta/v1's WatchEvent. nullopt for
-// anything else.
+// This is one line of a watch: `{"type":"ADDED","object":{...}}`, see meta/v1's WatchEvent. nullopt
+// for anything else.
 struct ScannedEvent {
   std::string_view type;
-  std::string_view object;  // in the usual order its end is taken for the line's, unseen
+  std::string_view object;  // in the usual order the line's end is taken for its end, unread
 };
 std::optional<ScannedEvent> scan_event(std::string_view line);
 
 // Cuts a list document into its items while it arrives: `{"metadata":{...},"items":[{...},...]}`.
 //
-// Guarantees: holds no more than one item and the document without its items, of at most 1 MiB; an
-// item above the limit is passed to the callback as its first bytes only, which no parser accepts,
-// so that it counts as malformed and stops nothing else. Linear in the items; what is before them
-// is read again with each piece.
+// Guarantees: holds no more than one item and the document without its items, of at most 1 MiB. The
+// callback gets only the first bytes of an item above the limit. No parser accepts them, so the
+// item counts as malformed and stops nothing else. Linear in the items; the text before them is
+// read again with each piece.
 class ListSplitter {
  public:
   using OnItem = std::function<void(std::string_view item)>;
   explicit ListSplitter(OnItem on_item, std::size_t max_item_bytes = 16U << 20);
   void feed(std::string_view piece);
-  // The document with an empty items array, once all pieces were fed. kParse: it ended early;
-  // kTooLarge: it is not what a list looks like.
+  // Returns the document with an empty items array, once all pieces were fed. kParse: it ended
+  // early; kTooLarge: it does not have the form of a list.
   Result<std::string> envelope() const;
 
  private:
@@ -62,8 +62,8 @@ class ListSplitter {
   Where where_ = Where::kEnvelope;
   ContainerEnd item_end_;
   std::string envelope_;
-  std::string item_;        // what earlier pieces held of the current item
-  bool has_items_ = false;  // they have begun
+  std::string item_;        // the current item's bytes in earlier pieces
+  bool has_items_ = false;  // the items have begun
   bool is_item_cut_ = false;
   bool is_malformed_ = false;
 };

@@ -37,8 +37,8 @@ struct File {
   Json root;
 };
 
-// A mapping of a file, and its path there: "users[me].user". Only the first error is kept, so the
-// caller reads all fields and checks for an error once, at the end.
+// This is a mapping of a file, and its path there: "users[me].user". Only the first error is kept,
+// so the caller reads all fields and checks for an error once, at the end.
 class Section {
  public:
   Section(const File& file, std::string place, const Json& value, std::optional<Error>& error)
@@ -52,7 +52,7 @@ class Section {
   }
 
   const Json& get(std::string_view field) const { return value_->get(field); }
-  // Whether the field says anything: null and what is empty do not.
+  // Returns whether the field has a value that is neither null nor empty.
   bool has(std::string_view field) const { return !get(field).empty(); }
 
   enum class Shown { kInErrors, kNever };
@@ -82,10 +82,11 @@ class Section {
                                : (fs::path(file_->path).parent_path() / given).string();
   }
 
-  // Whether data_or_file() reads a file.
+  // Returns whether data_or_file() reads a file.
   bool is_file(const std::string& name) const { return has(name) && !has(name + "-data"); }
 
-  // The text of "<name>-data" (base64, which wins) or of the file "<name>"; empty with neither.
+  // Returns the text of "<name>-data" (base64, which wins) or of the file "<name>"; empty with
+  // neither.
   std::string data_or_file(const std::string& name, Shown shown = Shown::kInErrors) const {
     if (const std::string data = text(name + "-data", shown); !data.empty()) {
       const auto decoded = base64_decode(data);
@@ -106,8 +107,8 @@ class Section {
   std::optional<Error>* error_;
 };
 
-// One file or several, of which the first to have an entry or to set a value counts, as with
-// kubectl (client-go, tools/clientcmd/loader.go: ClientConfigLoadingRules.Load).
+// This is one file or several. The first to have an entry or to set a value counts, like in kubectl
+// (client-go, tools/clientcmd/loader.go: ClientConfigLoadingRules.Load).
 class Kubeconfig {
  public:
   explicit Kubeconfig(std::vector<File> files) : files_(std::move(files)) {
@@ -128,7 +129,7 @@ class Kubeconfig {
     return {};
   }
 
-  // The entry `name` of the list `list`, e.g. ("users", "user", "me").
+  // Returns the entry `name` of the list `list`, e.g. ("users", "user", "me").
   std::optional<Section> entry(const std::string& list, const std::string& member,
                                const std::string& name) {
     for (const File& file : files_) {
@@ -166,7 +167,7 @@ void read_cluster(const Section& cluster, ClientConfig& config) {
   config.ca_pem = cluster.data_or_file("certificate-authority");
 }
 
-// Ways to authenticate that are not supported: refused, since they would be ignored otherwise.
+// Unsupported ways to authenticate are refused, since they would be ignored otherwise.
 void refuse_unsupported(const std::string& name, const Section& user, ExecUsers exec_users) {
   for (const char* const plugin : {"exec", "auth-provider"}) {
     if (exec_users == ExecUsers::kAllowed && plugin == std::string_view("exec")) continue;
@@ -203,7 +204,7 @@ void read_token(const Section& user, ClientConfig& config) {
   config.token = Secret<std::string>(std::move(text));
 }
 
-// What a plugin may ask for of the cluster (client-go, pkg/apis/clientauthentication: Cluster).
+// A plugin may ask for this of the cluster (client-go, pkg/apis/clientauthentication: Cluster).
 Json cluster_info(const Section& cluster, const ClientConfig& config) {
   Json info = Json::object({{"server", config.server}});
   if (!config.tls_server_name.empty()) info.set("tls-server-name", config.tls_server_name);
@@ -265,7 +266,8 @@ Result<ClientConfig> read_context(Kubeconfig& kubeconfig, const std::string& nam
 Result<File> load_file(const std::string& path) {
   const auto text = read_file(path);
   if (!text) return tl::unexpected(text.error());
-  if (trimmed(*text).empty()) return File{path, Json::object()};  // kubectl takes one for new
+  // Kubectl takes such a file for a new one.
+  if (trimmed(*text).empty()) return File{path, Json::object()};
   auto root = parse_yaml(*text);
   if (!root) return tl::unexpected(root.error().at(path));
   if (!root->is_object())
@@ -292,13 +294,15 @@ bool exists(const std::string& path) {
   return fs::exists(path, ignored);
 }
 
-// Whether a kubeconfig names a cluster to use, or is none: then the error is shown.
+// Returns whether a kubeconfig names a cluster to use, or is no kubeconfig: then the error is
+// shown.
 bool says_something(const std::string& path) {
   const auto file = load_file(path);
   return !file || !file->root.get("current-context").empty();
 }
 
-// The files of a list such as $KUBECONFIG. Of several those that do not exist are passed over.
+// Loads the files of a list such as $KUBECONFIG. If there are several, those that do not exist are
+// skipped.
 Result<ClientConfig> load_listed(const std::string& list, const std::string& context,
                                  ExecUsers exec_users) {
   std::vector<std::string> paths;

@@ -1,4 +1,4 @@
-// The address of the API server, and the credentials for it.
+// The client has the address of the API server, and the credentials for it.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,7 @@ struct ClientConfig {
   std::string ca_pem;  // empty: the system's CAs
   std::string client_certificate_pem;
   Secret<std::string> client_key_pem;
-  // Where both come from files; they are read again when they change.
+  // If both come from files, they are read again when these change.
   std::string client_certificate_file;
   std::string client_key_file;
   Secret<std::string> token;
@@ -27,18 +27,19 @@ struct ClientConfig {
   std::string user_agent = "trainer";
 };
 
-// `path` empty: $KUBECONFIG, then in-cluster (not where a context is named, which a pod has none
-// of), then ~/.kube/config; a person's program (`ExecUsers::kAllowed`) takes the file before what
-// is in-cluster, as kubectl does. `context` empty: current-context. Of several files in
-// $KUBECONFIG, separated by ":", the first that has an entry or sets current-context counts, and
-// those that do not exist are passed over. Relative paths inside are taken from the folder of their
-// file. Errors name the file and the missing or wrong entry, values of another type included;
-// auth-provider users are refused with the reason, and exec users unless they are allowed. Where a
+// `path` empty: $KUBECONFIG, then in-cluster (not if a context is named, since a pod has none),
+// then ~/.kube/config. A person's program (`ExecUsers::kAllowed`) takes the file before the
+// in-cluster configuration, like kubectl. `context` empty: current-context. If $KUBECONFIG has
+// several files, separated by ":", the first that has an entry or sets current-context counts, and
+// those that do not exist are skipped. Relative paths inside are taken from the folder of their
+// file. Errors name the file and the missing or wrong entry, including values of another type.
+// Auth-provider users are refused with the reason, and exec users unless they are allowed. If a
 // user has a token beside `exec`, the token counts.
 enum class ExecUsers { kRefused, kAllowed };
 Result<ClientConfig> load_config(const std::string& path, const std::string& context = "",
                                  ExecUsers exec_users = ExecUsers::kRefused);
-// From the service account that Kubernetes mounts into pods. kNotFound outside of one.
+// Reads the service account that Kubernetes mounts into pods. The error is kNotFound outside of a
+// pod.
 Result<ClientConfig> in_cluster_config();
 
 }  // namespace kube

@@ -17,8 +17,8 @@ namespace {
 constexpr Milliseconds kReleaseDeadline{3'000};
 constexpr double kJitter = 1.2;  // k8s.io/client-go/tools/leaderelection: JitterFactor
 
-// What counts of a Lease, and when this process first saw it so: clocks of other machines are not
-// trusted.
+// These parts of a Lease count, and the time when this process first saw them: clocks of other
+// machines are not trusted.
 struct Observed {
   std::string resource_version;
   std::string holder;
@@ -57,7 +57,7 @@ class Election {
     }
   }
 
-  // True where this process may hold the lease: it does, or a write's answer has not come.
+  // Returns true if this process may hold the lease: it does, or a write's answer has not come.
   bool may_hold() const { return is_unsure_ || (seen_ && seen_->holder == options_.identity); }
 
   Task<void> release() {
@@ -73,7 +73,8 @@ class Election {
     co_return held.value_or(false);
   }
 
-  // Creates, takes over or renews the lease; false where it is another's or a request failed.
+  // Creates, takes over or renews the lease; returns false if another process holds it or a request
+  // failed.
   Task<bool> try_once() {
     // The holder knows the lease's version and saves the read.
     if (seen_ && seen_->holder == options_.identity) {
@@ -92,8 +93,8 @@ class Election {
     co_return co_await write(true);
   }
 
-  // A request that was interrupted may have been stored nevertheless: then the known version is an
-  // old one, and the lease is read first.
+  // An interrupted request may have been stored nevertheless. Then the known version is an old one,
+  // and the lease is read first.
   Task<Result<void>> give_back() {
     bool is_known = !is_unsure_;
     for (;;) {
@@ -143,7 +144,7 @@ class Election {
     return spec;
   }
 
-  // A lease of one second is what client-go leaves behind, too.
+  // client-go also leaves behind a lease of one second.
   Json spec_without_holder() const {
     const std::string now = client_.clock().now().to_micro_string();
     Json spec = Json::object({{"holderIdentity", ""}, {"leaseDurationSeconds", 1}});
@@ -202,11 +203,12 @@ class Election {
   LeaseOptions options_;
 
   std::optional<Observed> seen_;
-  Clock::Steady sent_at_;   // the last write, by since_boot()
-  bool is_unsure_ = false;  // a write was begun, and nothing has shown since who holds the lease
+  Clock::Steady sent_at_;  // the time of the last write, by since_boot()
+  // A write was begun, and nothing has shown since then who holds the lease.
+  bool is_unsure_ = false;
 };
 
-// False where the task was cancelled.
+// Returns false if the task was cancelled.
 Task<bool> ended_by_itself(Task<void> task) {
   try {
     co_await std::move(task);
@@ -228,7 +230,7 @@ Task<void> run_leader_election(ApiClient& client, LeaseOptions options,
     on_stopped();
     if (is_lost) co_return;
   }
-  // From here on only the deadline of the release ends us.
+  // From here on only the deadline of the release ends this task.
   co_await asio::this_coro::reset_cancellation_state(asio::disable_cancellation());
   if (election.may_hold()) co_await election.release();
   throw boost::system::system_error(asio::error::operation_aborted);

@@ -1,4 +1,4 @@
-// Lines out of pieces that end anywhere. Pure.
+// Lines are cut from pieces that end anywhere. Pure.
 #pragma once
 
 #include <algorithm>
@@ -7,14 +7,14 @@
 
 namespace kube {
 
-// Guarantees: hands out each line whole and once, without copying those that lie in one piece;
-// holds at most one unfinished line; gives memory back after a long one.
+// Guarantees: passes on each line whole and once, without copying those that are in one piece;
+// holds at most one unfinished line; frees the memory of a long one.
 class LineSplitter {
  public:
   explicit LineSplitter(std::size_t max_line_bytes) : max_line_bytes_(max_line_bytes) {}
 
-  // Calls `on_line` for every line that `piece` completes, empty ones left out. False, for good,
-  // once a line is longer than the limit. `on_line` answers false to end the feeding early.
+  // Calls `on_line` for every line that `piece` completes, without empty ones. Returns false, for
+  // good, once a line is longer than the limit. `on_line` returns false to stop early.
   template <class F>
   bool feed(std::string_view piece, F&& on_line) {
     while (!piece.empty()) {
@@ -29,7 +29,7 @@ class LineSplitter {
     }
     return true;
   }
-  // True while the last line has no end yet.
+  // Returns true while the last line has no end yet.
   bool is_within_line() const { return !rest_.empty(); }
 
  private:

@@ -24,7 +24,7 @@ class Notifier {
   void notify() { waiters_.cancel(); }
 
   Task<void> wait() { co_await waiters_.async_wait(asio::as_tuple(asio::use_awaitable)); }
-  // Also wakes the others when the time is over.
+  // Also wakes the other waiters when the time is over.
   Task<void> wait_until(Clock& clock, Clock::Steady when) {
     const auto timer = clock.wake_at(waiters_.get_executor(), when, [this] { notify(); });
     co_await wait();

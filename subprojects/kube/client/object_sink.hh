@@ -1,4 +1,4 @@
-// A watch of few objects, decoded.
+// The sink decodes the objects of a watch of few objects.
 #pragma once
 
 #include <functional>
@@ -12,14 +12,14 @@
 
 namespace kube {
 
-// Calls a handler for each object as it comes, also those of a list. One that a later list lacks
-// counts as removed. Concurrency: as WatchSink.
+// Calls a handler for each object as it comes, also those of a list. An object that a later list
+// lacks counts as removed. Concurrency: as WatchSink.
 class ObjectSink final : public WatchSink {
  public:
   struct Handlers {
     std::function<void(Json object)> on_upsert;
     std::function<void(const std::string& uid)> on_remove;
-    std::function<void()> on_listed;  // after each list
+    std::function<void()> on_listed;  // is called after each list
   };
   explicit ObjectSink(Handlers handlers) : handlers_(std::move(handlers)) {}
 

@@ -1,4 +1,4 @@
-// Small files of credentials, read whole.
+// Small files of credentials are read whole.
 #pragma once
 
 #include <fstream>
@@ -9,7 +9,7 @@
 
 namespace kube {
 
-// kNotFound where it cannot be read.
+// The error is kNotFound if it cannot be read.
 inline Result<std::string> read_file(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   if (!in) return fail(ErrorCode::kNotFound, path + " cannot be read");

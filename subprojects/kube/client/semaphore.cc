@@ -21,11 +21,11 @@ struct Semaphore::State {
   };
   using Queue = std::list<std::shared_ptr<Waiter>>;
 
-  // Those that wait in a namespace.
+  // These wait in a namespace.
   struct NamespaceWaiters {
     Queue high;
     Queue low;
-    std::size_t passed = 0;  // permits of `high` since the last of `low`, while both waited
+    std::size_t passed = 0;  // permits for `high` since the last for `low`, while both waited
 
     Queue& next(std::size_t share) {
       const bool is_low = high.empty() || (!low.empty() && passed + 1 >= share);
@@ -39,7 +39,7 @@ struct Semaphore::State {
   const std::size_t low_share;
   std::size_t waiting = 0;
   ByNamespace by_namespace;
-  std::deque<ByNamespace::value_type*> turn;  // also those whose last waiter has left
+  std::deque<ByNamespace::value_type*> turn;  // includes those whose last waiter has left
 
   Queue& queue_of(std::string_view ns, Priority priority) {
     const auto [at, is_new] = by_namespace.try_emplace(std::string(ns));
@@ -94,7 +94,7 @@ Task<Result<Semaphore::Permit>> Semaphore::acquire(std::chrono::steady_clock::ti
   ++state->waiting;
   const auto [error] = co_await waiter->timer.async_wait(asio::as_tuple(asio::use_awaitable));
   if (waiter->is_granted) {
-    Permit permit(state);  // a caller that was cancelled meanwhile gives it back by dropping it
+    Permit permit(state);  // a caller that was cancelled meanwhile drops it, which gives it back
     co_return std::move(permit);
   }
   queue.erase(at);

@@ -1,4 +1,4 @@
-// A bound on how many may do something at once; the others wait their turn.
+// A semaphore bounds how many may do something at once; the others wait their turn.
 #pragma once
 
 #include <chrono>
@@ -22,10 +22,10 @@ class Semaphore {
  public:
   // Waiters with kHigh go before all of their namespace with kLow, except for `low_share`.
   enum class Priority { kHigh, kLow };
-  // Without one, acquire() waits for as long as it takes.
+  // Without a deadline, acquire() waits for as long as it takes.
   static constexpr auto kNoDeadline = std::chrono::steady_clock::time_point::max();
 
-  // The destructor gives it to the next waiter.
+  // Its destructor gives it to the next waiter.
   class Permit {
    public:
     explicit Permit(std::shared_ptr<State> state) : state_(std::move(state)) {}
@@ -37,8 +37,8 @@ class Semaphore {
     std::shared_ptr<State> state_;  // nullptr once moved from
   };
 
-  // Where both priorities wait in a namespace, kLow gets one of `low_share` permits; without it:
-  // none.
+  // If both priorities wait in a namespace, kLow gets one of `low_share` permits; without it kLow
+  // gets none.
   explicit Semaphore(std::size_t count, std::size_t low_share = SIZE_MAX);
   Semaphore(const Semaphore&) = delete;
   Semaphore& operator=(const Semaphore&) = delete;

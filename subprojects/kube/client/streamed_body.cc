@@ -12,7 +12,7 @@
 namespace kube {
 namespace {
 
-// Both tasks of one body, and what they share.
+// These are both tasks of one body, and the state that they share.
 struct Sender {
   ByteStream& stream;
   Milliseconds limit;
@@ -27,7 +27,7 @@ struct Sender {
     co_return !is_broken;
   }
 
-  // An empty chunk would be the end.
+  // An empty chunk would end the body.
   Task<bool> write(std::string piece) {
     if (piece.empty() || is_broken) co_return !is_broken;
     std::string chunk = fmt::format("{:x}\r\n{}\r\n", piece.size(), piece);
@@ -42,7 +42,7 @@ struct Sender {
     tasks.cancel();
   }
 
-  // The client has nothing more to send on this connection: what it sends is read and ignored.
+  // The client sends nothing more on this connection: any bytes are read and ignored.
   Task<void> await_client() {
     std::array<char, 512> passed_over;
     IoResult got;

@@ -1,5 +1,5 @@
-// Names for coroutines. Everything in this folder runs on the one thread that runs its io_context
-// (in other comments: the io thread), unless a class says otherwise.
+// These are names for coroutines. Everything in this folder runs on the one thread that runs its
+// io_context (in other comments: the io thread), unless a class says otherwise.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>

@@ -48,13 +48,13 @@ struct TaskGroup::State {
       : executor(std::move(executor_)), on_error(std::move(on_error_)), ended(executor) {}
   asio::any_io_executor executor;
   OnError on_error;
-  Notifier ended;  // when the last child is gone
+  Notifier ended;  // notified when the last child is gone
   std::list<std::shared_ptr<Child>> children;
   bool is_cancelled = false;
 
   void cancel() {
     is_cancelled = true;
-    // A copy: a task that ends at once takes itself off the list.
+    // The list is copied: a task that ends at once removes itself from the list.
     const std::vector<std::shared_ptr<Child>> all(children.begin(), children.end());
     for (const auto& child : all) child->signal.emit(asio::cancellation_type::all);
   }

@@ -1,4 +1,4 @@
-// Owned concurrency: tasks that are cancelled together and awaited together.
+// The tasks of a group are cancelled together and awaited together.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -17,7 +17,7 @@ namespace kube {
 // its executor. Lifecycle: join() before destruction, unless the io_context has stopped for good.
 class TaskGroup {
  public:
-  // The name given to spawn() and what the exception said.
+  // It gets the name that spawn() got and the message of the exception.
   using OnError = std::function<void(std::string_view task, std::string_view what)>;
 
   TaskGroup(asio::any_io_executor executor, OnError on_error);
@@ -25,12 +25,12 @@ class TaskGroup {
   TaskGroup(const TaskGroup&) = delete;
   TaskGroup& operator=(const TaskGroup&) = delete;
 
-  // False, and the task never runs, once the group was cancelled.
+  // Returns false if the group was cancelled; the task then never runs.
   bool spawn(std::string name, Task<void> task);
-  // Asks every task to end: whatever it awaits completes with operation_aborted, and so does
-  // everything it awaits afterwards.
+  // Asks every task to end: its pending await completes with operation_aborted, and so do all later
+  // ones.
   void cancel();
-  // Waits for all tasks. When the waiter is itself cancelled it cancels the group, still waits, and
+  // Waits for all tasks. If the waiter is itself cancelled, it cancels the group, still waits, and
   // then throws operation_aborted.
   Task<void> join();
 

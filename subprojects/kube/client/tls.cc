@@ -46,15 +46,15 @@ Result<void> use_key_pair(ssl::context& context, const std::string& certificate,
   return {};
 }
 
-// Any certificate that is trusted is an anchor, also one that another has signed, as Go has it
-// (crypto/x509: VerifyOptions.Roots).
+// Any trusted certificate is an anchor, also one that another has signed, like in Go (crypto/x509:
+// VerifyOptions.Roots).
 void trust(ssl::context& context, const std::string& ca_pem, error_code& error) {
   context.add_certificate_authority(boost::asio::buffer(ca_pem), error);
   X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(context.native_handle()),
                               X509_V_FLAG_PARTIAL_CHAIN);
 }
 
-// The slot of an SSL_CTX that leads back to its ClientTls.
+// This slot of an SSL_CTX refers to its ClientTls.
 int owner_slot() {
   static const int slot = SSL_CTX_get_ex_new_index(0, nullptr, nullptr, nullptr, nullptr);
   return slot;
@@ -67,7 +67,7 @@ int on_new_session(SSL* connection, SSL_SESSION* session) {
   return 1;  // the reference is owned here now
 }
 
-// The slot of an SSL that is set once any check of the client's certificate has failed.
+// This slot of an SSL is set once any check of the client's certificate has failed.
 int refused_slot() {
   static const int slot = SSL_get_ex_new_index(0, nullptr, nullptr, nullptr, nullptr);
   return slot;
@@ -125,7 +125,8 @@ bool ClientTls::prepare(SSL* connection) {
         is_ip ? X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(connection), server_name_.c_str())
               : SSL_set1_host(connection, server_name_.c_str());
     if (is_set != 1) return false;
-    SSL_set_hostflags(connection, X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);  // nor does Go
+    // Go does not check it either.
+    SSL_set_hostflags(connection, X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
   }
   if (session_ != nullptr) SSL_set_session(connection, session_);
   return true;
@@ -176,7 +177,8 @@ ClientCertificate client_certificate(const SSL* connection) {
 std::optional<std::string> openssl_cipher(const std::string& iana_name) {
   const std::string name = OPENSSL_cipher_name(iana_name.c_str());
   if (name == "(NONE)") return std::nullopt;
-  return name.starts_with("TLS_") ? std::string() : name;  // 1.3 alone has the same names in both
+  // Only suites of 1.3 have the same name in both.
+  return name.starts_with("TLS_") ? std::string() : name;
 }
 
 std::string verification_error(SSL* connection) {

@@ -1,4 +1,4 @@
-// TLS contexts from PEM texts, and what a connection needs on top of them.
+// TLS contexts are made from PEM texts, with the settings that each connection needs.
 #pragma once
 
 #include <boost/asio/ssl/context.hpp>
@@ -13,8 +13,8 @@ namespace kube {
 
 struct ClientConfig;  // kubeconfig.hh
 
-// What all connections to one server share: certificates, and the latest session, so that a
-// reconnect skips the key exchange.
+// All connections to one server share certificates, and the latest session, so that a reconnect
+// skips the key exchange.
 class ClientTls {
  public:
   // Errors (kInvalid) name the unusable CA, certificate or key.
@@ -40,13 +40,13 @@ using ServerTls = std::shared_ptr<boost::asio::ssl::context>;
 
 struct ServerTlsOptions {
   std::string min_version = "1.2";
-  std::string ciphers;        // of TLS 1.2, in OpenSSL's form; empty: OpenSSL's defaults
+  std::string ciphers;        // the suites of TLS 1.2, in OpenSSL's form; empty: OpenSSL's defaults
   std::string client_ca_pem;  // empty: clients are not asked for a certificate
   ServerTlsOptions() {}
 };
 
 // Errors (kInvalid) name the unusable certificate, key, cipher list or version ("1.2" and "1.3" are
-// known). A client's certificate that is missing or not trusted does not end the handshake:
+// known). If a client's certificate is missing or not trusted, the handshake goes on:
 // client_certificate() says so, and the server can answer why it refuses.
 Result<ServerTls> make_server_tls(const std::string& certificate_pem,
                                   const Secret<std::string>& key_pem,
@@ -54,14 +54,14 @@ Result<ServerTls> make_server_tls(const std::string& certificate_pem,
 
 enum class ClientCertificate { kNone, kUntrusted, kTrusted };
 
-// After the handshake of a server.
+// It is called after the handshake of a server.
 ClientCertificate client_certificate(const SSL* connection);
 
-// OpenSSL's name of a cipher suite by its IANA name, which Go uses too; empty for a suite of TLS
-// 1.3, nullopt for one that this build of OpenSSL does not have.
+// Returns OpenSSL's name of a cipher suite by its IANA name, which Go uses too; empty for a suite
+// of TLS 1.3, nullopt for one that this build of OpenSSL does not have.
 std::optional<std::string> openssl_cipher(const std::string& iana_name);
 
-// Why the peer's certificate was refused, or an empty string when that was not the problem.
+// Returns why the peer's certificate was refused, or an empty string if that was not the problem.
 std::string verification_error(SSL* connection);
 
 }  // namespace kube

@@ -1,4 +1,4 @@
-// How often something may be done, as client-go's flowcontrol limits it. Pure.
+// The bucket limits how often something may be done, like client-go's flowcontrol. Pure.
 #pragma once
 
 #include <algorithm>
@@ -14,18 +14,18 @@ class TokenBucket {
   using Time = std::chrono::steady_clock::time_point;
 
   TokenBucket(Duration interval, int burst) : interval_(interval), burst_(std::max(burst, 1)) {}
-  // `qps` a second, which is above 0.
+  // `qps` is the rate in a second, above 0.
   TokenBucket(double qps, int burst)
       : TokenBucket(std::chrono::duration_cast<Duration>(std::chrono::duration<double>(1 / qps)),
                     burst) {}
 
-  // From when on the next one may be done, which may be before `now`. It counts as done.
+  // Returns from when on the next one may be done, which may be before `now`. It counts as done.
   Time take(Time now) {
     const Time at = next(now);
     next_ = at + interval_;
     return at;
   }
-  // Whether one may be done now; then it counts as done.
+  // Returns whether one may be done now; then it counts as done.
   bool try_take(Time now) {
     const bool may = next(now) <= now;
     if (may) take(now);

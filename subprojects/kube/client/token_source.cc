@@ -22,7 +22,7 @@ TokenSource::TokenSource(Secret<std::string> token, std::string file) : file_(st
 }
 
 void TokenSource::set(const std::string& token) {
-  // Anything else would end the header line, or go on into the next one.
+  // Any other character would end the header line, or continue into the next one.
   if (is_token(token)) authorization_ = Secret<std::string>("Bearer " + token);
 }
 

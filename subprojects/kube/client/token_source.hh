@@ -1,4 +1,4 @@
-// The bearer token, as fresh as its file.
+// The bearer token is read again when its file changes.
 #pragma once
 
 #include <chrono>
@@ -9,24 +9,24 @@
 
 namespace kube {
 
-// What a request may carry: no blanks, no line breaks.
+// Returns whether a request may carry the text: it has no blanks and no line breaks.
 bool is_token(std::string_view text);
 
-// A file that cannot be read, or holds something that is no token, leaves the last good one in use.
+// If a file cannot be read, or holds something that is no token, the last good one stays in use.
 class TokenSource {
  public:
   using Now = std::chrono::steady_clock::time_point;
   TokenSource(Secret<std::string> token, std::string file);
-  // "Bearer ...", or "" without a token. Looks into the file once a minute.
+  // Returns "Bearer ...", or "" without a token. Reads the file once a minute.
   const Secret<std::string>& authorization(Now now);
-  // Looks into the file at once; true when the token has become another one.
+  // Reads the file at once; returns true if the token has become another one.
   bool refresh(Now now);
-  // After a 401 to a request that was sent with `sent`: reads the file, and is true when there is
-  // now another token to try. (So also for the later ones of several requests that were refused
-  // together, where the first has read the new token.)
+  // It is called after a 401 to a request that was sent with `sent`. Reads the file, and returns
+  // true if there is now another token to try. (If several requests were refused together and the
+  // first has read the new token, it also returns true for the others.)
   bool has_other_than(const Secret<std::string>& sent, Now now);
 
-  // Takes another token, without a file. What is no token is passed over.
+  // Sets another token, without a file. A text that is no token is ignored.
   void set(const std::string& token);
 
  private:

@@ -24,7 +24,7 @@ using SteadyClock = std::chrono::steady_clock;
 
 constexpr int kUnauthorized = 401;
 constexpr std::size_t kUsualHeaders = 512;   // bytes
-constexpr std::size_t kMaxSpareBuffers = 4;  // more than are read into at a time, as a rule
+constexpr std::size_t kMaxSpareBuffers = 4;  // this is more than are usually read into at a time
 
 using Parser = http::response_parser<http::string_body>;
 
@@ -125,7 +125,7 @@ class PooledTransport final : public Transport {
     Deadline until;
   };
 
-  // What is done on one connection; `text` is the request as it is sent.
+  // This is done on one connection; `text` is the request in the form in which it is sent.
   template <class T>
   using Exchange = Task<tl::expected<T, ReadFailure>> (PooledTransport::*)(
       std::unique_ptr<ByteStream> stream, const HttpRequest& request, const std::string& text);
@@ -133,7 +133,7 @@ class PooledTransport final : public Transport {
   static int status_of(const HttpResponse& response) { return response.status; }
   static int status_of(const std::unique_ptr<HttpStream>& stream) { return stream->status(); }
 
-  // After a 401 again, where there is another credential.
+  // The request is sent again after a 401, if there is another credential.
   template <class T>
   Task<Result<T>> authorized(Exchange<T> exchange, const HttpRequest& request, Deadline deadline) {
     const Secret<std::string> sent = tokens_.authorization(SteadyClock::now());
@@ -147,8 +147,8 @@ class PooledTransport final : public Transport {
     co_return std::move(done);
   }
 
-  // A connection of the pool may have been closed by the server just before it is used, so after
-  // one reset the request is sent again.
+  // The server may have closed a connection of the pool just before it is used. So after one reset
+  // the request is sent again.
   template <class T>
   Task<Result<T>> on_connection(Exchange<T> exchange, const HttpRequest& request,
                                 const Secret<std::string>& token, Deadline deadline) {
@@ -168,7 +168,7 @@ class PooledTransport final : public Transport {
     co_return std::move(*done);
   }
 
-  // Takes the plugin's credential, a new one where the last has expired, or what the files have.
+  // Takes the plugin's credential, a new one if the last has expired, or that of the files.
   Result<void> sign_in() {
     if (!plugin_) {
       if (certificates_.is_due(SteadyClock::now())) has_other_certificate();
@@ -184,7 +184,7 @@ class PooledTransport final : public Transport {
     return use_certificate().map_error([](const Error& error) { return error.at("exec plugin"); });
   }
 
-  // Makes new connections with the certificate of `user_`. Those in use keep the former one.
+  // Makes new connections with the certificate of `user_`. Connections in use keep the former one.
   Result<void> use_certificate() {
     auto tls = ClientTls::make(user_, server_.host);
     if (!tls) return tl::unexpected(tls.error());
@@ -193,8 +193,8 @@ class PooledTransport final : public Transport {
     return {};
   }
 
-  // True where the files have another certificate now. One that is not whole, because it is being
-  // written, leaves the last good one in use.
+  // Returns true if the files have another certificate now. If a file is not whole, because it is
+  // being written, the last good certificate stays in use.
   bool has_other_certificate() {
     auto pair = certificates_.read(SteadyClock::now());
     if (!pair || tls_ == nullptr ||
@@ -211,7 +211,7 @@ class PooledTransport final : public Transport {
     return false;
   }
 
-  // After a 401. Where the plugin fails its error is that of the next request.
+  // It is called after a 401. If the plugin fails, its error is that of the next request.
   bool has_other_than(const Secret<std::string>& sent, const ClientTls* used) {
     const auto now = SteadyClock::now();
     if (tls_.get() != used || (!plugin_ && has_other_certificate())) return true;
@@ -283,7 +283,7 @@ class PooledTransport final : public Transport {
     co_return std::move(response);
   }
 
-  // Usually on the connection of the list before it.
+  // A watch is usually on the connection of the list before it.
   Task<tl::expected<std::unique_ptr<HttpStream>, ReadFailure>> open_on(
       std::unique_ptr<ByteStream> connection, const HttpRequest& request, const std::string& text) {
     const auto sent = co_await write_request(*connection, request, text);
@@ -294,7 +294,8 @@ class PooledTransport final : public Transport {
     co_return std::move(stream);
   }
 
-  // The one used last, so that connections that are not needed stay idle and are closed.
+  // It takes the connection that was used last, so that connections that are not needed stay idle
+  // and are closed.
   std::unique_ptr<ByteStream> take_idle() {
     while (!idle_.empty()) {
       Idle last = std::move(idle_.back());
@@ -304,7 +305,7 @@ class PooledTransport final : public Transport {
     return nullptr;
   }
 
-  // The one used last: the processor's caches still have its memory.
+  // It takes the buffer that was used last: the processor's caches still have its memory.
   InputBuffer take_buffer() {
     if (spare_.empty()) return InputBuffer();
     InputBuffer last = std::move(spare_.back());
@@ -313,7 +314,7 @@ class PooledTransport final : public Transport {
   }
 
   void give_back(std::unique_ptr<ByteStream> stream) {
-    if (stream->client_tls() != tls_.get()) return;  // of a former certificate
+    if (stream->client_tls() != tls_.get()) return;  // it has a former certificate
     stream->set_deadline(Deadline::max());
     idle_.push_back(Idle{std::move(stream), SteadyClock::now() + limits_.idle_connection});
     if (!is_sweeping_) sweep();
@@ -342,7 +343,7 @@ class PooledTransport final : public Transport {
   TokenSource tokens_;
   std::shared_ptr<ExecPlugin> plugin_;
   CertificateSource certificates_;
-  ClientConfig user_;  // where the certificate may change
+  ClientConfig user_;  // it is kept if the certificate may change
   std::uint64_t generation_ = 0;
   Semaphore slots_;
   std::deque<Idle> idle_;           // oldest first

@@ -1,4 +1,4 @@
-// The little of URLs that the client needs. Pure.
+// The client needs only this part of URLs. Pure.
 #pragma once
 
 #include <string>
@@ -13,14 +13,14 @@ struct ServerUrl {
   std::string host;  // without brackets
   std::string port;
   std::string base_path;  // "" or "/prefix", without a slash at its end
-  // host:port as the Host header has it.
+  // Returns host:port in the form of the Host header.
   std::string authority() const;
 };
 
-// "https://host[:port][/path]" or "http://..."; errors (kInvalid) quote the text.
+// Parses "https://host[:port][/path]" or "http://..."; errors (kInvalid) quote the text.
 Result<ServerUrl> parse_server_url(std::string_view text);
 
-// RFC 3986: everything but unreserved characters as %XX.
+// Encodes by RFC 3986: everything except unreserved characters becomes %XX.
 std::string percent_encode(std::string_view text);
 
 }  // namespace kube

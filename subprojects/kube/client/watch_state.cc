@@ -57,8 +57,8 @@ State step(State state, const Input& input) {
             const int failures = in.is_brief ? s.failures + 1 : 1;
             return Resuming{std::move(s.version), failures, s.is_fresh, false, asked_by(in)};
           },
-          // A version that is too old although it was listed just now will be so again: that is a
-          // failure, not news.
+          // If a version is too old although it was listed just now, the next one will be too old
+          // as well: that is a failure, not news.
           [](HasVersion auto&& s, const Gone&) -> State {
             return Listing{s.is_fresh ? s.failures + 1 : 0};
           },
@@ -69,7 +69,7 @@ State step(State state, const Input& input) {
           [](Streaming&& s, const Closed& in) -> State {
             return Resuming{std::move(s.version), in.is_brief ? s.failures + 1 : 0, s.is_fresh};
           },
-          // These have ended the stream, too: nothing is open to be read.
+          // These inputs have ended the stream, too: nothing is open to be read.
           [](Streaming&& s, const Listed&) -> State { return Listing{s.failures + 1}; },
           [](Streaming&& s, const Opened&) -> State { return Listing{s.failures + 1}; },
 

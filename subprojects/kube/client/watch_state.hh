@@ -1,4 +1,4 @@
-// What a watch does next, as a table: states, inputs and one step function. Pure.
+// A table says what a watch does next: states, inputs and one step function. Pure.
 #pragma once
 
 #include <optional>
@@ -9,10 +9,10 @@
 
 namespace kube::watch {
 
-// Nothing is known, or what is known is too old: the collection has to be listed.
+// Nothing is known, or the known state is too old: the collection has to be listed.
 struct Listing {
   int failures = 0;       // in a row, for the backoff
-  Milliseconds asked{0};  // what the server wants the pause to be at least
+  Milliseconds asked{0};  // the pause that the server asks for, at least
   friend bool operator==(const Listing&, const Listing&) = default;
 };
 // The state as of `version` is known and no stream is open.
@@ -21,7 +21,7 @@ struct Resuming {
   int failures = 0;
   bool is_fresh = false;   // listed, and no event seen since
   bool is_prompt = false;  // right after a list: no pause, since there was one before the list
-  Milliseconds asked{0};   // as of Listing
+  Milliseconds asked{0};   // the same as in Listing
   friend bool operator==(const Resuming&, const Resuming&) = default;
 };
 // A stream is open and everything up to `version` has been seen.
@@ -47,12 +47,13 @@ struct Seen {      // an event or a bookmark
   std::string version;
 };
 struct Gone {};           // 410, as a status or as an event; also an event too long to be taken
-struct Closed {           // the stream ended in order, or fell silent
+struct Closed {           // the stream ended in order, or became silent
   bool is_brief = false;  // within a second
 };
 struct Failed {
   std::optional<Milliseconds> retry_after;
-  bool is_brief = true;  // not after a stream of some length: a proxy cuts quiet ones, for example
+  bool is_brief =
+      true;  // false after a stream of some length: for example, a proxy cuts quiet ones
 };
 struct NotServed {};  // 404
 using Input = std::variant<Listed, Opened, Seen, Gone, Closed, Failed, NotServed>;
@@ -60,12 +61,13 @@ using Input = std::variant<Listed, Opened, Seen, Gone, Closed, Failed, NotServed
 // Only Seen stays in Streaming: with any other input the stream is gone.
 State step(State state, const Input& input);
 
-// How long to wait before acting on a state, without jitter: 0.5 s doubled with every failure, or
-// with every answer that the kind is not served, up to 12 s (30 s where it is not served); no less
-// than least_pause().
+// Returns how long to wait before acting on a state, without jitter: 0.5 s doubled with every
+// failure, or with every answer that the kind is not served, up to 12 s (30 s if it is not served);
+// no less than least_pause().
 Milliseconds pause_before(const State& state);
 
-// What no jitter may shorten: the time the server asked for, up to five minutes.
+// Returns the part that no jitter may shorten: the time that the server asked for, up to five
+// minutes.
 Milliseconds least_pause(const State& state);
 
 }  // namespace kube::watch

@@ -110,16 +110,16 @@ class Watcher {
     co_return watch::Opened();
   }
 
-  // One piece of the stream and the events it completes; nothing where it completes none.
+  // Reads one piece of the stream and the events that it completes; nothing if it completes none.
   Task<std::optional<Input>> read() {
     const bool is_soon = client_.clock().steady() - read_at_ < options_.batch;
-    // A server whose events wait falls behind, and ends the watch.
+    // If the events of a server wait, it falls behind, and ends the watch.
     if (is_soon && stream_->is_quiet()) co_await sleep(client_.clock(), options_.batch);
     const auto piece = co_await stream_->read_some(idle_limit_);
     if (!piece || piece->empty()) {
       stream_.reset();
       const bool is_brief = client_.clock().steady() - opened_at_ < kBrief;
-      // A timeout is no error: a collection without changes and bookmarks looks like that.
+      // A timeout is no error: a collection without changes and bookmarks has one, too.
       if (!piece && piece.error().code != ErrorCode::kTimeout)
         co_return refused(piece.error(), is_brief);
       if (lines_.is_within_line()) note("error", "the stream ended within an event");
@@ -143,7 +143,7 @@ class Watcher {
     co_return outcome;
   }
 
-  // What ends the stream, if the event does.
+  // Returns the input that ends the stream, if the event does.
   std::optional<Input> on_event(std::string_view line, std::optional<watch::Seen>& seen) {
     const auto event = scan_event(line);
     if (!event) {
@@ -177,11 +177,12 @@ class Watcher {
                           "\" could not be read and is left out");
   }
 
-  // What an answer other than a list or a stream means, or what ended a stream.
+  // Returns the meaning of an answer other than a list or a stream, or of an error that ended a
+  // stream.
   Input refused(const Error& error, bool is_brief = true) {
     const bool is_gone = error.code == ErrorCode::kGone;
     const bool is_unserved = error.code == ErrorCode::kNotFound;
-    // Where it was cancelled, the next await ends the watch.
+    // If it was cancelled, the next await ends the watch.
     if (error.code != ErrorCode::kCancelled)
       note(is_gone ? "gone" : is_unserved ? "unserved" : "error", error.message);
     if (is_gone) return watch::Gone();
@@ -196,7 +197,7 @@ class Watcher {
   LineSplitter lines_;
   std::unique_ptr<HttpStream> stream_;
   Clock::Steady opened_at_;
-  Clock::Steady read_at_;  // the last piece
+  Clock::Steady read_at_;  // the time of the last piece
   Milliseconds idle_limit_{};
 };
 

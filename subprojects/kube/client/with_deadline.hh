@@ -1,4 +1,4 @@
-// A bound on how long any task may take.
+// This bounds how long any task may take.
 #pragma once
 
 #include <boost/asio/as_tuple.hpp>
@@ -25,7 +25,7 @@ namespace detail {
 template <class T>
 concept IsResult = requires { typename T::error_type; };
 
-// A task's own errors and its end by the deadline come out as one error.
+// A task's own errors and its end by the deadline both become one error.
 template <class T>
 using Deadlined = std::conditional_t<IsResult<T>, T, Result<T>>;
 
@@ -42,8 +42,8 @@ struct DeadlineState {
 
 }  // namespace detail
 
-// The task's outcome, or kTimeout once `limit` is over: the task is then cancelled, and has ended
-// before this returns. A Result<T> stays one, anything else becomes one. T is default
+// Returns the task's outcome, or kTimeout once `limit` is over: the task is then cancelled, and has
+// ended before this returns. A Result<T> stays one, anything else becomes one. T is default
 // constructible.
 template <class T>
 Task<detail::Deadlined<T>> with_deadline(Milliseconds limit, Task<T> task) {
@@ -55,7 +55,8 @@ Task<detail::Deadlined<T>> with_deadline(Milliseconds limit, Task<T> task) {
     state->is_over = true;
     state->emit(asio::cancellation_type::all);
   });
-  // The task listens to our signal, so the caller's cancellation has to be passed on.
+  // The task listens to the signal of this function, so the caller's cancellation has to be passed
+  // on.
   auto callers = (co_await asio::this_coro::cancellation_state).slot();
   if (callers.is_connected()) {
     callers.assign([state](asio::cancellation_type type) { state->emit(type); });

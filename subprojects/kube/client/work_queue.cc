@@ -35,7 +35,8 @@ struct WorkQueue::State : std::enable_shared_from_this<WorkQueue::State> {
   using Entry = std::pair<const ObjectKey, Item>;
   using ByTime = std::multimap<Clock::Steady, Entry*>;
 
-  // The keys of a namespace that are ready, in order, and how many are being worked on.
+  // These are the keys of a namespace that are ready, in order, and the number that are being
+  // worked on.
   struct NamespaceQueue {
     Entry* first = nullptr;
     Entry* last = nullptr;
@@ -47,20 +48,21 @@ struct WorkQueue::State : std::enable_shared_from_this<WorkQueue::State> {
     bool is_working = false;
     bool is_dirty = false;  // added while being worked on
     int failures = 0;
-    NamespaceQueue* queue = nullptr;  // while it is ready or being worked on
-    Entry* next = nullptr;            // the one after it that is ready
-    Clock::Steady since;              // when it became ready
+    NamespaceQueue* queue = nullptr;  // set while it is ready or being worked on
+    Entry* next = nullptr;            // the next one that is ready
+    Clock::Steady since;              // the time when it became ready
     std::optional<ByTime::iterator> due;
-    // While it is being worked on: the delay that was pending when it was handed out. It counts
-    // again where the work fails.
+    // This is set while it is being worked on: the delay that was pending when it was handed out.
+    // The delay counts again if the work fails.
     std::optional<Clock::Steady> answered;
   };
 
   asio::any_io_executor executor;
   Clock& clock;
-  std::unordered_map<ObjectKey, Item, ObjectKeyHash> items;  // of which something is known
-  std::unordered_map<std::string, NamespaceQueue> queues;    // with keys ready or being worked on
-  std::deque<NamespaceQueue*> turn;                          // those with ready keys
+  // The keys about which something is known.
+  std::unordered_map<ObjectKey, Item, ObjectKeyHash> items;
+  std::unordered_map<std::string, NamespaceQueue> queues;  // with keys ready or being worked on
+  std::deque<NamespaceQueue*> turn;                        // those with ready keys
   std::size_t ready = 0;
   std::size_t working = 0;
   std::size_t workers = 0;  // 0: not known, no bound
@@ -69,7 +71,7 @@ struct WorkQueue::State : std::enable_shared_from_this<WorkQueue::State> {
   std::unique_ptr<Timer> timer;
   Clock::Steady timer_at = Clock::Steady::max();
   std::deque<std::shared_ptr<Waiter>> waiters;
-  // The owner's; nullptr once it is gone.
+  // It is the owner's; nullptr once that is gone.
   const std::function<void(std::chrono::steady_clock::duration)>* on_wait = nullptr;
   bool is_closed = false;
   std::uint64_t adds = 0;
@@ -93,7 +95,7 @@ struct WorkQueue::State : std::enable_shared_from_this<WorkQueue::State> {
     serve();
   }
 
-  // Of a key that is neither ready nor being worked on.
+  // The entry's key is neither ready nor being worked on.
   void make_ready(Entry& entry) {
     Item& item = entry.second;
     NamespaceQueue& queue = queues.try_emplace(entry.first.ns).first->second;
@@ -128,7 +130,7 @@ struct WorkQueue::State : std::enable_shared_from_this<WorkQueue::State> {
            queue.working + share * (working + 1) < share * workers;
   }
 
-  // nullopt where nothing is ready whose namespace may have another worker.
+  // Returns nullopt if nothing is ready whose namespace may have another worker.
   std::optional<ObjectKey> take() {
     for (std::size_t left = turn.size(); left > 0; --left) {
       NamespaceQueue& queue = *turn.front();
@@ -159,7 +161,7 @@ struct WorkQueue::State : std::enable_shared_from_this<WorkQueue::State> {
     if (on_wait != nullptr && *on_wait) (*on_wait)(clock.steady() - item.since);
   }
 
-  // The work on a key has ended; `is_again`: the key is ready at once.
+  // The work on a key has ended. `is_again` says that the key is ready at once.
   void finish(Entry& entry, bool is_again) {
     NamespaceQueue& queue = *entry.second.queue;
     entry.second.is_working = entry.second.is_dirty = false;
@@ -169,7 +171,7 @@ struct WorkQueue::State : std::enable_shared_from_this<WorkQueue::State> {
     if (is_again && !is_closed) make_ready(entry);
     if (!queue.first && queue.working == 0) queues.erase(entry.first.ns);
     drop_if_idle(entry);
-    serve();  // its namespace may have been held back
+    serve();  // its namespace may have waited for this
   }
 
   void cancel_delay(Item& item) {
@@ -187,8 +189,8 @@ struct WorkQueue::State : std::enable_shared_from_this<WorkQueue::State> {
     set_timer();
   }
 
-  // One timer, for the earliest key. It is moved only forward: one that fires early finds nothing
-  // due and is set again.
+  // There is one timer, for the earliest key. It is moved only forward: if it fires early, it finds
+  // nothing due and is set again.
   void set_timer() {
     if (by_time.empty() || by_time.begin()->first >= timer_at) return;
     timer_at = by_time.begin()->first;
@@ -208,7 +210,8 @@ struct WorkQueue::State : std::enable_shared_from_this<WorkQueue::State> {
     set_timer();
   }
 
-  // What waits is never handed out, so that only what is being worked on keeps the queue busy.
+  // Waiting keys are never handed out, so that only those that are being worked on keep the queue
+  // busy.
   void close() {
     is_closed = true;
     timer.reset();

@@ -1,4 +1,5 @@
-// For work that comes in large pieces: others on the same thread get a turn between two of them.
+// Work that comes in large pieces yields: other work on the same thread gets a turn between two of
+// them.
 #pragma once
 
 #include <boost/asio/post.hpp>
@@ -13,7 +14,7 @@ namespace kube {
 // Texts from this size on take milliseconds to read, to write or to hash.
 inline constexpr std::size_t kLargeText = 256U << 10;
 
-// Goes on once what waits for this thread has had its turn.
+// Goes on once all work that waits for this thread has had its turn.
 inline Task<void> yield() {
   const auto executor = co_await asio::this_coro::executor;
   co_await asio::post(executor, asio::use_awaitable);

@@ -14,7 +14,7 @@ Json all_rights() {
                        {"incomplete", false}});
 }
 
-// The only user, as a TokenReview names it, too.
+// Returns the only user, who has the same name in a TokenReview.
 Json user() {
   const Json groups = Json::array({"system:masters", "system:authenticated"});
   return Json::object({{"userInfo", Json::object({{"username", "local"}, {"groups", groups}})}});

@@ -1,4 +1,4 @@
-// Reviews of the client's own rights, for a server whose only client may do everything. Pure.
+// A server whose only client may do everything answers reviews of the client's own rights. Pure.
 #pragma once
 
 #include <optional>

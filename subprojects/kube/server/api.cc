@@ -22,7 +22,7 @@ namespace kube::server {
 namespace {
 
 constexpr int kMaxNameAttempts = 8;
-// So that a suffix of five makes a label of at most 63 bytes.
+// A suffix of five then makes a label of at most 63 bytes.
 constexpr std::size_t kLongestGeneratedBase = 58;
 constexpr std::size_t kLongestManager = 128;
 // This is kube-apiserver's bound (k8s.io/apiserver/pkg/server/config.go): twice what may be stored.
@@ -33,13 +33,13 @@ bool is_review(std::string_view path) {
          path.starts_with("/apis/authentication.k8s.io/");
 }
 
-// Subresources of a pod that reach into its node.
+// Returns whether this subresource of a pod needs the pod's node.
 bool needs_kubelet(std::string_view subresource) {
   return subresource == "exec" || subresource == "attach" || subresource == "portforward" ||
          subresource == "proxy" || subresource == "ephemeralcontainers";
 }
 
-// What create, update, patch and delete have in common.
+// Checks the options that create, update, patch and delete have in common.
 std::optional<Response> check_options(std::string_view method, const Query& query) {
   FieldErrors errors;
   const std::string_view dry = query.get("dryRun");

@@ -1,5 +1,5 @@
-// The Kubernetes API on an ObjectStore: what a request means. Pure: time and names come from the
-// caller, streams and admission are the caller's.
+// The Kubernetes API on an ObjectStore decides what a request means. Pure: the caller supplies time
+// and names, and does streams and admission.
 #pragma once
 
 #include <chrono>
@@ -26,23 +26,25 @@ namespace kube::server {
 class Query;
 struct Target;
 
-// A watch that the caller serves: first `initial`, then each later Change of the collection that
-// `line` makes a line of (empty: not shown), until `timeout`, with bookmarks where asked for.
+// The caller serves this watch: first `initial`, then each later Change of the collection for which
+// `line` makes a line (empty: not shown), until `timeout`, with bookmarks if the client asked for
+// them.
 struct Watch {
   const ServedKind* kind = nullptr;
-  std::vector<std::string> initial;                       // whole lines, with their line feeds
-  std::function<std::string(const Change& change)> line;  // also of changes of other collections
+  std::vector<std::string> initial;  // whole lines, with their line feeds
+  // Is also called with changes of other collections.
+  std::function<std::string(const Change& change)> line;
   std::function<std::string(std::int64_t version)> bookmark;  // empty: none are wanted
   std::chrono::seconds timeout{1800};
   std::string content_type = "application/json";
   bool is_ended = false;  // nothing follows `initial`, whose last line says why
 };
 
-// GET .../pods/NAME/log
+// This is GET .../pods/NAME/log.
 struct LogQuery {
   ObjectKey pod;
-  std::string
-      container;  // empty: the only one, or the one that the default-container annotation names
+  // Empty: the only container, or the one that the default-container annotation names.
+  std::string container;
   bool is_followed = false;
   bool has_timestamps = false;
   bool is_previous = false;
@@ -51,7 +53,7 @@ struct LogQuery {
   std::optional<Time> since;
 };
 
-// A write that waits for admission. `object` is what would be stored (null for a delete).
+// This write waits for admission. `object` is what would be stored (null for a delete).
 struct PendingWrite {
   const ServedKind* kind = nullptr;
   ObjectKey key;
@@ -60,12 +62,12 @@ struct PendingWrite {
   Object before;            // nullptr for a create
   Json object;
   bool is_dry_run = false;
-  Json options;         // CreateOptions, UpdateOptions, PatchOptions or DeleteOptions as sent
+  Json options;  // CreateOptions, UpdateOptions, PatchOptions or DeleteOptions from the request
   std::string manager;  // the field manager
   std::vector<std::string> warnings;
-  bool is_conditional = false;      // on a resourceVersion that the client sent
-  bool has_generated_name = false;  // by check(); another one may be tried
-  Request request;                  // to call begin() again where the object has changed meanwhile
+  bool is_conditional = false;      // the client sent a resourceVersion
+  bool has_generated_name = false;  // check() has generated it; another one may be tried
+  Request request;  // begin() is called again with it if the object has changed meanwhile
 };
 
 using Outcome = std::variant<Response, Watch, LogQuery, PendingWrite>;
@@ -74,25 +76,25 @@ class Api {
  public:
   struct Environment {
     std::function<Time()> now;
-    std::function<std::string()> new_uid;          // a UUID
-    std::function<std::string()> new_name_suffix;  // five letters and digits for generateName
+    std::function<std::string()> new_uid;          // makes a UUID
+    std::function<std::string()> new_name_suffix;  // makes five letters and digits for generateName
     ServerVersion version = {};
   };
-  // All outlive the Api. Makes a collection for each kind.
+  // All parameters outlive the Api. Makes a collection for each kind.
   Api(const ServedKinds& kinds, ObjectStore& store, Environment environment);
 
   // Answers a request, or says what the caller has to do for it.
   Outcome begin(Request request);
-  // What the server does between mutating and validating admission: it sets the system fields
+  // Does what the server does between mutating and validating admission: it sets the system fields
   // (those that no client may set: uid, creationTimestamp, ...), a generated name and the
   // generation, and checks metadata and schema. A Response is the refusal. Idempotent; finish()
   // does it, too.
   std::optional<Response> check(PendingWrite& write) const;
-  // Stores what admission has let through, as admission has changed it. Where the stored object has
-  // changed since begin(), a patch without resourceVersion begins again (the Outcome is a
+  // Stores a write that admission has allowed, with the changes of admission. If the stored object
+  // has changed since begin(), a patch without resourceVersion begins again (the Outcome is a
   // PendingWrite), and any other write is answered 409.
   Outcome finish(PendingWrite write);
-  // begin() and finish() without admission.
+  // Does begin() and finish() without admission.
   Outcome handle(Request request);
 
   const ServedKinds& kinds() const { return kinds_; }
@@ -113,7 +115,7 @@ class Api {
   Response store_write(PendingWrite write);
   tl::expected<Json, Response> decode(const Request& request) const;
   tl::expected<Json, Response> delete_options(const Request& request, const Query& query) const;
-  // The object or, where the client wants one, its Table.
+  // Answers the object or, if the client wants one, its Table.
   Response answer(int status, const ServedKind& kind, const Request& request,
                   const Json& object) const;
 

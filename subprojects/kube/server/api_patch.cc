@@ -1,4 +1,4 @@
-// PATCH: JSON patches, merge patches, strategic merge patches and server-side apply.
+// A PATCH is a JSON patch, a merge patch, a strategic merge patch or a server-side apply.
 #include <fmt/format.h>
 
 #include <utility>
@@ -44,7 +44,7 @@ tl::expected<Json, Response> patched_by_operations(Json current, const Json& ope
       failure(422, "Invalid", "the server rejected our request due to an error in our request"));
 }
 
-// `current` as the patch changes it.
+// Returns `current` with the changes of the patch.
 tl::expected<Json, Response> patched(const ServedKind& kind, Json current, const Json& patch,
                                      std::string_view type) {
   if (type == kJsonPatch) return patched_by_operations(std::move(current), patch);
@@ -114,7 +114,7 @@ Outcome Api::apply(Request request, const Target& target, Json config) const {
   if (config.get_string("apiVersion").empty() || config.get_string("kind") != kind.resource.kind)
     return bad_request(fmt::format("invalid object type: {}, Kind={}",
                                    config.get_string("apiVersion"), config.get_string("kind")));
-  // The name of the object may be left out; the config itself stays as it was sent.
+  // The name of the object may be left out. The config itself is not changed.
   Json settled = config;
   Json& metadata = settled["metadata"];
   if (metadata.is_null()) metadata = Json::object();

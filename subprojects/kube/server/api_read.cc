@@ -1,4 +1,4 @@
-// GET: objects, lists, watches and logs.
+// A GET reads objects, lists, watches and logs.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,8 +18,8 @@ namespace {
 
 constexpr std::chrono::hours kLongestWatch{1};
 
-// Where a list goes on: the version of its first page and the last key that was shown. Names and
-// namespaces contain no "~".
+// The token says where a list goes on: the version of its first page and the last key that was
+// shown. Names and namespaces contain no "~".
 struct Continue {
   std::int64_t version = 0;
   ObjectKey after;
@@ -40,7 +40,7 @@ struct Continue {
 struct Page {
   std::vector<Object> objects;
   ObjectKey last;
-  std::size_t remaining = 0;  // that are shown on later pages
+  std::size_t remaining = 0;  // the number of objects on later pages
 };
 
 Page page_of(const ObjectStore::Collection& objects, const Target& target, const Selector& selector,
@@ -76,7 +76,7 @@ std::string print_list(const ServedKind& kind, const Page& page, const Json& met
   return text + "]}\n";
 }
 
-// Which version a list is to be of; nullopt: the current one will do.
+// Sets the version that a list must have; nullopt if the current one may be used.
 tl::expected<void, Response> check_version(const Query& query, const ObjectStore& store,
                                            const Resource& resource) {
   const std::string_view text = query.get("resourceVersion");
@@ -97,12 +97,12 @@ std::string watch_line(std::string_view type, const Json& object) {
   return print_json(Json::object({{"type", type}, {"object", object}})) + "\n";
 }
 
-// What the lines of a watch are made from; shared by its functions.
+// The lines of a watch are made from these; its functions share them.
 struct Lines {
   const ServedKind& kind;
   std::string ns;
   Selector selector;
-  std::function<Json(const Json& object)> shape;  // the object, or a Table of it
+  std::function<Json(const Json& object)> shape;  // returns the object, or a Table of it
 
   bool is_shown(const Object& object) const { return object && selector.matches(*object); }
 
@@ -115,7 +115,7 @@ struct Lines {
     if (is_now) return watch_line(was_shown ? "MODIFIED" : "ADDED", shape(*change.after));
     if (!was_shown) return {};
     if (!change.after) return watch_line("DELETED", shape(*change.state));
-    // The object no longer matches the selector: the event has its last state that did, with the
+    // The object no longer matches the selector. The event has its last state that did, with the
     // version of the change.
     Json last = *change.before;
     last["metadata"].set("resourceVersion", std::to_string(change.version));
@@ -137,7 +137,7 @@ Outcome too_old(Watch watch, std::int64_t asked, std::int64_t current) {
   return watch;
 }
 
-// pkg/apis/core/validation/validation.go, ValidatePodLogOptions.
+// The rules are those of pkg/apis/core/validation/validation.go, ValidatePodLogOptions.
 std::optional<Response> check_log_options(const Query& query, std::string_view pod) {
   FieldErrors errors;
   const auto check = [&](const char* name, std::int64_t least, const char* why) {

@@ -1,4 +1,4 @@
-// POST, PUT and DELETE.
+// POST, PUT and DELETE write objects.
 #include <fmt/format.h>
 
 #include <utility>
@@ -82,7 +82,7 @@ constexpr std::string_view kOrphansWarning =
     "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background "
     "to remove them or set propagationPolicy=Orphan to suppress this warning";
 
-// What a client gets for an object that is gone.
+// Returns the answer for an object that is gone.
 Response deleted(const Resource& resource, const Json& object) {
   const Json& metadata = object.get("metadata");
   Json details = Json::object({{"name", metadata.get_string("name")}});
@@ -95,7 +95,7 @@ Response deleted(const Resource& resource, const Json& object) {
 
 }  // namespace
 
-// The DeleteOptions of the body, else of the query.
+// Returns the DeleteOptions of the body, else of the query.
 tl::expected<Json, Response> Api::delete_options(const Request& request, const Query& query) const {
   auto body = request.body.empty() ? tl::expected<Json, Response>(Json()) : decode(request);
   if (body && !body->is_object() && !body->is_null())
@@ -136,7 +136,7 @@ Response Api::finish_delete(const PendingWrite& write) {
   if (write.is_dry_run)
     marked = std::make_shared<const Json>(std::move(planned->object));
   else
-    // A few bytes more than what was stored: what clients may store leaves room for them.
+    // The object gets a few bytes longer: the limit of what clients may store leaves room for them.
     marked = store_.put(kind.resource, std::move(planned->object));
   if (!marked) return not_storable(kind.resource, write.key.name, marked.error());
   Response response = answer(200, kind, write.request, **marked);

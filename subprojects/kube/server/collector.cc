@@ -36,7 +36,8 @@ Json without_owners(Json object, const IsGone& is_gone) {
 Collector::Collector(const ServedKinds& kinds, ObjectStore& store, std::function<Time()> now)
     : kinds_(kinds), store_(store), now_(std::move(now)) {
   for (const ServedKind& kind : kinds_) {
-    if (find_stored_kind(kinds_, kind.resource) != &kind) continue;  // another version of a kind
+    // It is another version of a kind.
+    if (find_stored_kind(kinds_, kind.resource) != &kind) continue;
     for (const auto& [key, held] : store_.all(kind.resource)) {
       const Object object = held.get();
       index(*object, true);
@@ -93,14 +94,14 @@ void Collector::on_change(const Change& change) {
 }
 
 void Collector::step() {
-  // Only what is due now: what this changes comes with the next step.
+  // Only objects that are due now are examined: those that this changes are due in the next step.
   for (std::size_t due = queue_.size(); due > 0; --due) {
     const std::string uid = std::move(queue_.front());
     queue_.pop_front();
     queued_.erase(uid);
     try {
       examine(uid);
-    } catch (...) {  // the journal's: it is due again
+    } catch (...) {  // the journal threw: it is due again
       enqueue(uid);
       throw;
     }
@@ -121,7 +122,7 @@ void Collector::examine(const std::string& uid) {
   if (!owners_of(*object).empty()) examine_owners(*kind, key, *object);
 }
 
-// Whether a dependent exists that must be removed before this owner (blockOwnerDeletion).
+// Returns whether a dependent exists that must be removed before this owner (blockOwnerDeletion).
 bool Collector::is_blocked(const std::string& uid) const {
   const auto at = dependents_.find(uid);
   if (at == dependents_.end()) return false;
@@ -173,12 +174,12 @@ void Collector::orphan_dependents(const Json& object) {
 void Collector::examine_owners(const ServedKind& kind, const ObjectKey& key, const Json& object) {
   bool has_solid = false;
   bool has_waiting = false;
-  std::set<std::string> gone;  // uids: owners that do not exist, or wait for their dependents
+  std::set<std::string> gone;  // uids of owners that do not exist, or wait for their dependents
   for (const Json& owner : owners_of(object)) {
     const std::string uid(owner.get_string("uid"));
     const auto* place = store_.find_uid(uid);
-    // An owner is of the same namespace, or of none. What is of none does not go for an owner in
-    // a namespace.
+    // An owner is in the same namespace, or in none. An object without a namespace is not deleted
+    // because of an owner in a namespace.
     const bool is_there =
         place && (place->key.ns.empty() || key.ns.empty() || place->key.ns == key.ns);
     const Object found = is_there ? store_.find(*place->resource, place->key) : nullptr;

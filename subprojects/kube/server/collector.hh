@@ -1,5 +1,5 @@
-// The garbage collector and the deletion of namespaces: objects that are deleted because another
-// object was deleted.
+// The garbage collector deletes objects because another object was deleted. It also deletes
+// namespaces.
 #pragma once
 
 #include <deque>
@@ -13,23 +13,23 @@
 
 namespace kube::server {
 
-// Dependents are found by their ownerReferences. An object none of whose owners exists is deleted
-// in the background; one that is deleted in the foreground goes when the dependents that block it
-// are gone; the dependents of an orphaning one lose their reference to it. A namespace that is
-// being deleted goes when it is empty.
+// Dependents are found by their ownerReferences. An object is deleted in the background if none of
+// its owners exists. An object that is deleted in the foreground is removed when the dependents
+// that block it are gone. If an object is deleted with orphaning, its dependents lose their
+// reference to it. A namespace that is being deleted is removed when it is empty.
 //
 // Follows the store as an observer, and writes only in step(). Concurrency: the thread of the
-// store. Must live as long as the store is written.
+// store. It must live as long as the store is written.
 class Collector {
  public:
-  // Begins with what is in the store. All outlive the Collector.
+  // Begins with the objects in the store. All parameters outlive the Collector.
   Collector(const ServedKinds& kinds, ObjectStore& store, std::function<Time()> now);
   Collector(const Collector&) = delete;
   Collector& operator=(const Collector&) = delete;
 
   bool has_work() const { return !queue_.empty(); }
-  // Examines the objects that are queued. What it changes is queued again, so call it until
-  // has_work() is false.
+  // Examines the objects that are queued. Objects that it changes are queued again, so call it
+  // until has_work() is false.
   void step();
 
  private:
@@ -43,7 +43,7 @@ class Collector {
   void examine_namespace(const Json& ns);
   void examine_owners(const ServedKind& kind, const ObjectKey& key, const Json& object);
   // Removes the object's finalizer of the collector (`foregroundDeletion`, `orphan`), once its
-  // dependents allow it. True where one was removed.
+  // dependents allow it. Returns true if one was removed.
   bool release(const ServedKind& kind, const Json& object);
   void orphan_dependents(const Json& object);
   void remove(const ServedKind& kind, const ObjectKey& key, std::string_view propagation);
@@ -53,7 +53,8 @@ class Collector {
   const ServedKinds& kinds_;
   ObjectStore& store_;
   std::function<Time()> now_;
-  std::map<std::string, std::set<std::string>> dependents_;  // uids by the uid of an owner
+  // Uids of dependents by the uid of an owner.
+  std::map<std::string, std::set<std::string>> dependents_;
   std::deque<std::string> queue_;
   std::set<std::string> queued_;
 };

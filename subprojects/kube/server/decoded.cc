@@ -28,7 +28,7 @@ Response cannot_be_handled(const Json& object, const Resource& resource, std::st
       slash == std::string_view::npos ? version : version.substr(slash + 1), resource.kind, why));
 }
 
-// `is_patched`: as a patch has made it.
+// `is_patched` says that a patch has made the object.
 Response undecodable(const Json& object, const Resource& resource, bool is_patched,
                      std::string problem) {
   if (!is_patched) return cannot_be_handled(object, resource, problem);
@@ -73,7 +73,7 @@ std::optional<Response> settle_metadata(const Target& target, Json& object, bool
   for (const auto& [name, value] : metadata.as_object())
     if (!schema.member(name).accepts(value))
       return undecodable(object, resource, is_patched, metadata_problem(object));
-  // As a struct of Go prints it: without what is empty. An empty managedFields is a command.
+  // A struct of Go is printed without its empty members. An empty managedFields is a command.
   metadata.as_object().keep_if([](JsonObject::Member& member) {
     const Json& value = member.second;
     return member.first == "managedFields" || !(value.is_object() || value.is_array()) ||
@@ -132,7 +132,7 @@ std::optional<Response> validate_fields(const Target& target, Json& object, bool
   return std::nullopt;
 }
 
-// It becomes a part of the object (k8s.io/apimachinery/pkg/apis/meta/v1/validation).
+// The manager becomes a part of the object (k8s.io/apimachinery/pkg/apis/meta/v1/validation).
 std::string manager_problem(std::string_view manager) {
   if (const std::size_t bad = find_bad_utf8(manager); bad != std::string_view::npos)
     return fmt::format("byte {} is not UTF-8", bad);

@@ -14,8 +14,8 @@
 namespace kube::server {
 namespace {
 
-// A field of a struct, and the field that the struct is in. Items of lists and members of maps are
-// in no field of their own.
+// This is a field of a struct, and the field that the struct is in. Items of lists and members of
+// maps are in no field of their own.
 struct Field {
   const Field* outer;
   std::string_view name;
@@ -63,7 +63,7 @@ class Decoder {
  public:
   explicit Decoder(const GoTypes& types) : types_(types) {}
 
-  // `at`: nullptr for a whole object.
+  // `at` is nullptr for a whole object.
   std::string check(const Json& value, const Json& schema, const Field* at) const {
     if (value.is_null()) return {};
     const Json& type = resolved(schema);

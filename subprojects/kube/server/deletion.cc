@@ -48,7 +48,7 @@ std::optional<Response> check_preconditions(const ServedKind& kind, const Json& 
   return std::nullopt;
 }
 
-// How long a pod may take to end.
+// Returns how long a pod may take to end.
 std::int64_t grace_of(const Json& pod, const Json& options) {
   if (pod.get("spec").get_string("nodeName").empty() || is_pod_over(pod)) return 0;
   const Json& asked = options.get("gracePeriodSeconds");
@@ -57,7 +57,7 @@ std::int64_t grace_of(const Json& pod, const Json& options) {
   return grace < 0 ? 1 : grace;
 }
 
-// The finalizers with which the collector deletes or releases the dependents.
+// Sets the finalizers with which the collector deletes or releases the dependents.
 void set_propagation(const ServedKind& kind, Json& object, const Json& options) {
   std::string_view policy = options.get_string("propagationPolicy");
   const Json& orphans = options.get("orphanDependents");
@@ -83,7 +83,8 @@ void mark(Json& metadata, Time now, std::int64_t grace) {
   metadata.set("deletionGracePeriodSeconds", grace);
 }
 
-// For a pod that is ending already: a shorter time than it was given counts, a longer one does not.
+// If a pod is ending already, a shorter time than its present one counts, and a longer one does
+// not.
 bool is_shorter(const Json& metadata, const Json& options) {
   const Json& asked = options.get("gracePeriodSeconds");
   return asked.is_int() && asked.as_int() < metadata.get_int("deletionGracePeriodSeconds");
@@ -110,7 +111,7 @@ tl::expected<Deletion, Response> plan_namespace(const ServedKind& kind, Deletion
   if (name == "default" || name == "kube-system" || name == "kube-public")
     return tl::unexpected(
         forbidden_write(kind.resource, name, "this namespace may not be deleted"));
-  // Its objects are deleted first; then the Collector removes it.
+  // The objects in the namespace are deleted first. Then the Collector removes it.
   if (!metadata.find("deletionTimestamp")) mark(metadata, now, 0);
   deletion.object["status"].set("phase", "Terminating");
   return deletion;

@@ -1,4 +1,4 @@
-// What a DELETE does to an object (k8s.io/apiserver/pkg/registry/rest/delete.go and
+// A DELETE changes an object by these rules (k8s.io/apiserver/pkg/registry/rest/delete.go and
 // registry/generic/registry/store.go). Pure.
 #pragma once
 
@@ -18,17 +18,18 @@ struct Deletion {
   Json object;
 };
 
-// `options` is a DeleteOptions. Errors: 409 for a precondition that does not hold, 422 for options
-// that mean nothing, 403 for a namespace that must stay.
+// `options` is a DeleteOptions. Errors: 409 for a precondition that does not hold, 422 for invalid
+// options, 403 for a namespace that must stay.
 tl::expected<Deletion, Response> plan_deletion(const ServedKind& kind, const Json& stored,
                                                const Json& options, Time now);
 
-// Whether the object is removed when it is stored like this: it has a deletionTimestamp, no
-// finalizers and no grace period left. Never a Namespace, which the Collector removes.
+// Returns whether the object is removed when it is stored like this: it has a deletionTimestamp, no
+// finalizers and no grace period left. This is never so for a Namespace, which the Collector
+// removes.
 bool is_removable(const ServedKind& kind, const Json& object);
 
-// Whether the dependents are orphaned because `options` say nothing about them: that is so for Jobs
-// alone, whose pods stay.
+// Returns whether the dependents are orphaned because `options` say nothing about them: that is so
+// for Jobs alone, whose pods stay.
 bool has_default_orphans(const ServedKind& kind, const Json& options);
 
 // Removes items of a list, and a list that is empty then.

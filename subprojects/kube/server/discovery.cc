@@ -24,7 +24,7 @@ struct Group {
   std::vector<Version> versions;
 };
 
-// The element with this name, made at the end where there is none.
+// Returns the element with this name; if there is none, it is made at the end.
 template <class T>
 T& named(std::vector<T>& elements, const std::string& name) {
   const auto at = std::find_if(elements.begin(), elements.end(),
@@ -32,7 +32,7 @@ T& named(std::vector<T>& elements, const std::string& name) {
   return at != elements.end() ? *at : elements.emplace_back(T{name, {}});
 }
 
-// In the order of the kinds; the first version of a group is the preferred one.
+// The groups are in the order of the kinds; the first version of a group is the preferred one.
 std::vector<Group> groups_of(const ServedKinds& kinds) {
   std::vector<Group> groups;
   for (const ServedKind& kind : kinds) {
@@ -50,7 +50,7 @@ const Group* find_group(const std::vector<Group>& groups, std::string_view name)
 
 struct Subresource {
   std::string name;
-  std::string group, version, kind;  // of what it answers
+  std::string group, version, kind;  // the kind that it answers with
   Json verbs;
 };
 
@@ -68,7 +68,7 @@ std::vector<Subresource> subresources_of(const ServedKind& kind) {
   return found;
 }
 
-// In the order of the genuine server.
+// The verbs are in the order of the genuine server.
 Json resource_verbs(const Resource& resource) {
   if (is_custom(resource))
     return Json::array(
@@ -123,7 +123,7 @@ Json aggregated(const Group& group) {
        {"versions", std::move(versions)}});
 }
 
-// Of the core group, or of all others.
+// Lists the core group, or all others.
 Response aggregated_list(const std::vector<Group>& groups, bool is_core) {
   Json::Array items;
   for (const Group& group : groups)
@@ -227,8 +227,9 @@ Json version_document(const ServerVersion& version) {
                        {"platform", version.platform}});
 }
 
-// Without types: kubectl looks here for a kind that version 3 does not have, and takes an answer of
-// 404 for an error of its own. A Document of gnostic's openapi.v2, whose field 1 is `swagger`.
+// The document has no types. kubectl asks for it to find a kind that version 3 does not have, and
+// takes an answer of 404 for an error of its own. It is a Document of gnostic's openapi.v2, whose
+// field 1 is `swagger`.
 Response empty_openapi_v2(std::string_view accept) {
   if (accept.find("+protobuf") != accept.npos)
     return {200, "application/com.github.proto-openapi.spec.v2.v1.0+protobuf", "\n\0032.0", {}};

@@ -1,4 +1,4 @@
-// What a server says of itself: its version, health, groups and resources, in the aggregated form
+// A server describes itself by its version, health, groups and resources, in the aggregated form
 // (apidiscovery.k8s.io/v2) and in the older lists; OpenAPI documents are in openapi.hh. Pure.
 #pragma once
 
@@ -18,9 +18,9 @@ struct ServerVersion {
   std::string platform = "linux/amd64";
 };
 
-// The answer to a GET of /version, /healthz, /livez, /readyz, /api, /apis and what is below them
-// down to a version's resources, /openapi/v3 with its documents, and /openapi/v2, which is empty.
-// nullopt for any other path or method, and for a group or version without kinds.
+// Answers a GET of /version, /healthz, /livez, /readyz, /api, /apis and the paths below them down
+// to a version's resources, /openapi/v3 with its documents, and /openapi/v2, which is empty. The
+// result is nullopt for any other path or method, and for a group or version without kinds.
 std::optional<Response> answer_discovery(const ServedKinds& kinds, const Request& request,
                                          std::string_view path, const ServerVersion& version);
 

@@ -17,7 +17,7 @@ std::optional<std::string_view> unquoted(std::string_view text) {
                                      : std::nullopt;
 }
 
-// The position of the bracket that closes text[0]; npos where none does.
+// Returns the position of the bracket that closes text[0]; npos if none does.
 std::size_t closing_bracket(std::string_view text) {
   char quote = 0;
   int depth = 0;
@@ -36,7 +36,7 @@ std::size_t closing_bracket(std::string_view text) {
   return std::string_view::npos;
 }
 
-// `@.type=="Ready"` of an item. A literal without quotation marks is a number or a boolean.
+// Checks `@.type=="Ready"` for an item. A literal without quotation marks is a number or a boolean.
 bool holds(const Json& item, std::string_view condition) {
   const bool is_equality = condition.find("==") != condition.npos;
   const std::size_t at = condition.find(is_equality ? "==" : "!=");
@@ -70,7 +70,7 @@ const Json* find_named(const Json& value, std::string_view names, std::string_vi
   return nullptr;
 }
 
-// Of `count` items the first and the one behind the last that "N", "N:M" or "*" means.
+// Returns the first of `count` items and the one behind the last that "N", "N:M" or "*" means.
 std::optional<std::pair<std::int64_t, std::int64_t>> range_of(std::string_view text,
                                                               std::int64_t count) {
   if (text == "*") return std::pair(std::int64_t{0}, count);
@@ -106,7 +106,7 @@ const Json* find_item(const Json& value, std::string_view inside, std::string_vi
   return nullptr;
 }
 
-// `.a\.b.c`: a backslash takes the point's meaning away.
+// The path is like `.a\.b.c`: a point behind a backslash is part of a name.
 const Json* find_dotted(const Json& value, std::string_view path) {
   std::string name;
   std::size_t i = 1;

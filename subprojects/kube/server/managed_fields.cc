@@ -26,7 +26,7 @@ struct Conflict {
   FieldPath path;
 };
 
-// What no manager has.
+// No manager has these fields.
 const FieldSet& never_managed() {
   static const FieldSet kSet = [] {
     FieldSet set;
@@ -47,7 +47,7 @@ Json without_managed_fields(const Json& object) {
   return copy;
 }
 
-// One object, its schema and the entries of its managedFields during one write.
+// This is one object, its schema and the entries of its managedFields during one write.
 class Update {
  public:
   Update(const ServedKind& kind, const Writer& by)
@@ -68,7 +68,7 @@ class Update {
     return id;
   }
 
-  // An object that says nothing yet. Kubernetes' own kinds always have a spec and a status.
+  // Returns an object without any values. Kubernetes' own kinds always have a spec and a status.
   Json nothing() const {
     Json object = Json::object({{"apiVersion", version_}, {"kind", kind_.resource.kind}});
     if (is_custom(kind_.resource)) return object;
@@ -77,7 +77,8 @@ class Update {
     return object;
   }
 
-  // The fields that `after` has changed go to the manager, and from all others.
+  // The manager becomes the owner of the fields that `after` has changed, and no other manager
+  // keeps them.
   void track(const Json& before, const Json& after, std::string_view manager,
              ManagedEntries& entries) const {
     const Comparison changes = compared(before, after);
@@ -103,7 +104,7 @@ class Update {
     own.api_version = version_;
     FieldSet dropped;
     Json merged = prune(merge_typed(live, config, schema_), last, entries, dropped);
-    // What is emptied is not removed: other managers of the list or map keep it.
+    // Emptied fields are not removed: other managers of the list or map keep it.
     const Comparison changes = compared(live, merged);
     discard_emptied(merged, discarded_if_empty(dropped), schema_);
     const FieldSet taken = changes.modified | changes.added;
@@ -123,8 +124,8 @@ class Update {
     return merged;
   }
 
-  // The fields of the annotation last-applied-configuration whose values in the object are still
-  // the same.
+  // Returns the fields of the annotation last-applied-configuration whose values in the object are
+  // still the same.
   FieldSet last_applied_fields(const Json& live) const {
     const auto last = parse_json(live.get("metadata").get("annotations").get_string(kLastApplied));
     if (!last || !last->is_object() || last->get_string("apiVersion") != version_) return {};
@@ -143,8 +144,8 @@ class Update {
     return changes;
   }
 
-  // Removes what this manager had applied before and does not apply now, unless another one manages
-  // it: `dropped`.
+  // Removes the fields that this manager had applied before and does not apply now, unless another
+  // one manages them. These are `dropped`.
   Json prune(const Json& merged, const FieldSet& last, const ManagedEntries& entries,
              FieldSet& dropped) const {
     if (last.empty()) return merged;
@@ -160,8 +161,8 @@ class Update {
     return without_fields(merged, dropped, schema_);
   }
 
-  // A struct of Go has no null where an apply has emptied a list or map. Of a custom resource only
-  // the metadata is a struct.
+  // If an apply has emptied a list or map of a Go struct, the result is no null. In a custom
+  // resource, only the metadata is a struct.
   FieldSet discarded_if_empty(const FieldSet& dropped) const {
     if (!is_custom(kind_.resource)) return dropped;
     FieldSet metadata;
@@ -173,10 +174,10 @@ class Update {
   FieldSchema schema_;
   const Writer& by_;
   std::string version_;
-  FieldSet ignored_;  // what this way of writing cannot change
+  FieldSet ignored_;  // fields that this kind of write cannot change
 };
 
-// Entries that the request has sent count, unless they cannot be read.
+// Entries in the request count, unless they cannot be read.
 ManagedEntries entries_of(const Json* before, const Json& object, const Writer& by) {
   ManagedEntries stored;
   if (before != nullptr)
@@ -225,7 +226,7 @@ Response refuse(std::vector<Conflict> conflicts) {
   return failure(409, "Conflict", message, Json::object({{"causes", std::move(causes)}}));
 }
 
-// "failed to create typed patch object (NAMESPACE/NAME; GROUP/VERSION, Kind=KIND): ..."
+// Returns "failed to create typed patch object (NAMESPACE/NAME; GROUP/VERSION, Kind=KIND): ...".
 Response untyped(const ServedKind& kind, const Json& config,
                  const std::vector<std::string>& errors) {
   const Json& metadata = config.get("metadata");
@@ -237,8 +238,9 @@ Response untyped(const ServedKind& kind, const Json& config,
                                   kind.resource.api_version(), kind.resource.kind, text));
 }
 
-// Nulls of a custom resource that has just been applied. The API server removes those that a client
-// sends when it decodes an object, but an apply is merged after that, so its nulls are checked.
+// Finds nulls of a custom resource that has just been applied. The API server removes those that a
+// client sends when it decodes an object, but an apply is merged after that, so its nulls are
+// checked.
 void find_nulls(const Json& value, const FieldSchema& schema, const std::string& path,
                 FieldErrors& errors) {
   if (value.is_null() && !schema.type().empty()) {
@@ -257,21 +259,21 @@ void find_nulls(const Json& value, const FieldSchema& schema, const std::string&
 std::optional<Response> refuse_nulls(const ServedKind& kind, Json applied) {
   if (!is_custom(kind.resource)) return std::nullopt;
   const std::string name(applied.get("metadata").get_string("name"));
-  applied.erase("metadata");  // a struct of Go
+  applied.erase("metadata");  // it is a struct of Go
   FieldErrors errors;
   find_nulls(applied, FieldSchema::of(kind), "", errors);
   if (errors.empty()) return std::nullopt;
   return invalid_object(kind.resource.kind, kind.resource.group, name, errors);
 }
 
-// kubectl may take over what it manages by its annotation: those are no conflicts.
+// kubectl may take fields that it manages by its annotation: those are no conflicts.
 void forgive(const Update& update, const Json& live, std::vector<Conflict>& conflicts) {
   const FieldSet allowed = update.last_applied_fields(live);
   std::erase_if(conflicts,
                 [&allowed](const Conflict& conflict) { return allowed.has(conflict.path); });
 }
 
-// Where kubectl's annotation exists, it says what was applied last in whatever way.
+// If kubectl's annotation exists, it always has the configuration that was applied last.
 void write_annotation(const Json& config, Json& object) {
   Json* annotations = object.find_path({"metadata", "annotations"});
   if (annotations == nullptr || annotations->get_string(kLastApplied).empty()) return;

@@ -98,7 +98,8 @@ void ManagedEntries::merge_oldest_updates() {
     return std::tie(find(a)->time, a) < std::tie(find(b)->time, b);
   });
   std::size_t count = updates.size();
-  std::map<std::string, ManagerId> first;  // by version: the oldest, which others join
+  // By version: the oldest entry, into which others are merged.
+  std::map<std::string, ManagerId> first;
   for (const ManagerId& id : updates) {
     if (count <= kMaxUpdates) return;
     const auto [oldest, is_new] = first.try_emplace(id.api_version, id);

@@ -24,7 +24,7 @@ void keep_member(Json& object, const Json& from, std::string_view name) {
   }
 }
 
-// What metadata.generation counts changes of.
+// metadata.generation counts changes of this part of an object.
 Json counted(const ServedKind& kind, const Json& object) {
   Json content = object;
   for (const auto* name : {"metadata", "apiVersion", "kind"}) content.erase(name);
@@ -32,7 +32,8 @@ Json counted(const ServedKind& kind, const Json& object) {
   return content;
 }
 
-// k8s.io/apimachinery/pkg/api/validation/path: for kinds whose names may be any path segment.
+// This is k8s.io/apimachinery/pkg/api/validation/path: for kinds whose names may be any path
+// segment.
 void check_path_segment(std::string_view name, FieldErrors& errors) {
   for (const std::string_view word : {".", ".."})
     if (name == word) errors.push_back(invalid("metadata.name", name, "may not be '{}'", word));
@@ -62,7 +63,7 @@ void check_name(const ServedKind& kind, const Json& metadata, FieldErrors& error
     errors.push_back(invalid("metadata.name", name, std::move(problem)));
 }
 
-// Kubernetes' own have no prefix; custom resources may have others without.
+// Kubernetes' own finalizers have no prefix; custom resources may have others without.
 bool is_finalizer(const Resource& resource, const Json& finalizer) {
   if (!finalizer.is_string() || !qualified_name_problems(finalizer.as_string()).empty())
     return false;

@@ -23,14 +23,14 @@ std::int64_t version_of(const Json& object) {
   return version;
 }
 
-// Watches show this of a deletion.
+// Watches show this state of a deleted object.
 Object last_state(const Json& before, std::int64_t version) {
   Json last = before;
   last["metadata"].set("resourceVersion", std::to_string(version));
   return std::make_shared<const Json>(std::move(last));
 }
 
-// The answer says what the object lacks of all that every stored object has; "": nothing.
+// The answer says what the object lacks that every stored object has; "" if it lacks nothing.
 std::string damage_of(const Json& object, const Resource& resource, const ObjectKey& key) {
   const Json& metadata = object.get("metadata");
   const std::string_view version = object.get_string("apiVersion");
@@ -77,7 +77,7 @@ Object Held::get() const {
   if (!text_) return object_;
   Object object = used_.lock();
   if (!object) {
-    // Never refused: it was read before.
+    // The text is never refused: it was read before.
     object = std::make_shared<const Json>(parse_json(*text_).value());
     used_ = object;
   }

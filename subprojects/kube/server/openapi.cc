@@ -13,12 +13,12 @@ namespace {
 
 constexpr std::string_view kObjectMetaSchema = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 
-// "api/v1" or "apis/batch/v1"
+// Returns "api/v1" or "apis/batch/v1".
 std::string path_of(const Resource& resource) {
   return (resource.group.empty() ? "api/" : "apis/") + resource.api_version();
 }
 
-// "org.kubeflow.trainer.v1alpha1.TrainJob"
+// Returns "org.kubeflow.trainer.v1alpha1.TrainJob".
 std::string schema_name(const Resource& resource) {
   std::string name;
   const std::string group = resource.group.empty() ? "core.api.k8s.io" : resource.group;
@@ -73,7 +73,7 @@ Json metadata_schema() {
                        {"properties", std::move(properties)}});
 }
 
-// The schema with each type in the place of the reference to it.
+// Returns the schema with each type in the place of the reference to it.
 Json expanded(const ServedKind& kind, const Json& schema) {
   const Json* target = kind.target_of ? kind.target_of(schema) : nullptr;
   Json out = target == nullptr ? schema : expanded(kind, *target);

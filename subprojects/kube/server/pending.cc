@@ -14,7 +14,7 @@
 namespace kube::server {
 namespace {
 
-// CreateOptions, UpdateOptions or PatchOptions, as an admission review shows them.
+// Returns CreateOptions, UpdateOptions or PatchOptions in the form of an admission review.
 Json options_of(std::string_view kind, const Query& query) {
   Json options = Json::object({{"kind", kind}, {"apiVersion", "meta.k8s.io/v1"}});
   for (const auto* name : {"fieldManager", "fieldValidation"})

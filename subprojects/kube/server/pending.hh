@@ -1,4 +1,4 @@
-// What all writes have in common before they wait for admission.
+// All writes have these steps in common before they wait for admission.
 #pragma once
 
 #include <optional>
@@ -9,24 +9,24 @@
 namespace kube::server {
 
 PendingWrite pending(const Target& target, Object before, Json object, Request request);
-// The same for every write but server-side apply: the object also gets its defaults, and the field
-// manager of the request owns the fields that it has changed.
+// Makes the pending write of everything except server-side apply. The object also gets its
+// defaults, and the field manager of the request owns the fields that it has changed.
 PendingWrite pending_update(const Target& target, Object before, Json object, Request request,
                             Time now);
 
-// The object itself, or a subresource that the kind has.
+// Returns whether the target is the object itself, or a subresource that the kind has.
 bool is_writable(const Target& target);
 bool is_scale_of(const Target& target);
 
-// As the admission plugin NamespaceLifecycle: nothing is created in a namespace that does not exist
-// or is being deleted. Only where the kind Namespace is served.
+// Applies the rule of the admission plugin NamespaceLifecycle: nothing is created in a namespace
+// that does not exist or is being deleted. This holds only if the kind Namespace is served.
 std::optional<Response> check_namespace(const ServedKinds& kinds, const ObjectStore& store,
                                         const ServedKind& kind, const ObjectKey& key);
 
-// Whether the resourceVersion that a client has sent, if it has, is the stored one.
+// Checks that the resourceVersion that a client has sent, if it has, is the stored one.
 std::optional<Response> check_version(const Target& target, const Json& before, const Json& object);
 
-// `before` with the replicas of a Scale. A Response is the refusal.
+// Returns `before` with the replicas of a Scale. A Response is the refusal.
 tl::expected<Json, Response> scaled(const ServedKind& kind, const Json& before, const Json& scale);
 
 }  // namespace kube::server

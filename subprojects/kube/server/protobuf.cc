@@ -26,7 +26,7 @@ struct Field {
   Type type = Type::kString;  // kTexts, kData: maps to texts, and to bytes as base64
   std::span<const Field> message = {};
   bool is_list = false;
-  bool has_presence = false;  // false and 0 say something
+  bool has_presence = false;  // false and 0 have a meaning
 };
 using Message = std::span<const Field>;
 
@@ -120,7 +120,7 @@ tl::unexpected<Error> broken(std::string_view what) {
   return fail(ErrorCode::kBadRequest, "the body is no protobuf of Kubernetes: {}", what);
 }
 
-// One field of a message as it is on the wire.
+// This is one field of a message in its wire form.
 struct WireField {
   std::uint32_t number = 0;
   bool is_text = false;  // has a length, else a number
@@ -134,7 +134,7 @@ class WireReader {
   explicit WireReader(std::string_view text) : rest_(text) {}
   bool is_at_end() const { return rest_.empty(); }
 
-  // nullopt: the text breaks off, or holds what no message holds.
+  // nullopt: the text is not complete, or holds what no message holds.
   std::optional<WireField> next() {
     const auto tag = take_number();
     if (!tag || *tag >> 3 == 0 || *tag >> 3 > std::numeric_limits<std::uint32_t>::max())
@@ -200,7 +200,8 @@ Result<Json> read_text(std::string_view text) {
   return Json(text);
 }
 
-// Seconds (1) and nanoseconds (2) since 1970; null for the zero time, which is an empty message.
+// Reads seconds (1) and nanoseconds (2) since 1970; null for the zero time, which is an empty
+// message.
 Result<Json> read_time(std::string_view text) {
   std::optional<std::int64_t> seconds;
   for (WireReader reader(text); !reader.is_at_end();) {
@@ -213,7 +214,7 @@ Result<Json> read_time(std::string_view text) {
   return Json(Time::from_seconds(std::min(*seconds, kLastYear)).to_string());
 }
 
-// One entry of a map: the key (1) and the value (2).
+// Reads one entry of a map: the key (1) and the value (2).
 Result<void> read_entry(std::string_view text, Type type, Json& map) {
   std::string_view key, value;
   for (WireReader reader(text); !reader.is_at_end();) {
@@ -254,7 +255,7 @@ Result<Json> read_value(const WireField& wire, const Field& field) {
   return Json();
 }
 
-// What a Go struct without pointers also holds where nothing was set.
+// Returns whether the value is the one that a Go struct without pointers holds if nothing was set.
 bool is_zero(const Json& value, const Field& field) {
   if (field.has_presence) return false;
   if (value.is_int()) return value.as_int() == 0;

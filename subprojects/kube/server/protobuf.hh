@@ -1,4 +1,4 @@
-// The protobuf that kubectl sends for a few kinds (`create secret`, `auth can-i`). Pure.
+// kubectl sends protobuf for a few kinds (`create secret`, `auth can-i`). Pure.
 #pragma once
 
 #include <string_view>
@@ -8,7 +8,7 @@
 
 namespace kube::server {
 
-// A body of `application/vnd.kubernetes.protobuf` as the object that it holds: ConfigMap,
+// Decodes a body of `application/vnd.kubernetes.protobuf` to the object that it holds: ConfigMap,
 // Namespace, Secret, ServiceAccount, DeleteOptions, and the reviews of access_review.hh. Members
 // that the form cannot distinguish from absent ones ("", 0, an empty time) are left out. Errors:
 // kUnsupported for any other kind, kBadRequest for a text that is no such message.

@@ -18,7 +18,7 @@ Json details_of(std::string_view kind, std::string_view group, std::string_view 
   return details;
 }
 
-// metav1.CauseType, by FieldError::Type.
+// These are metav1.CauseType, by FieldError::Type.
 constexpr std::string_view kCauses[] = {
     "FieldValueInvalid",      "FieldValueRequired",    "FieldValueForbidden",
     "FieldValueNotSupported", "FieldValueDuplicate",   "FieldValueTooLong",

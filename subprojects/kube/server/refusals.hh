@@ -1,4 +1,5 @@
-// What the API server refuses a request with, in the words of k8s.io/apimachinery/pkg/api/errors.
+// The API server refuses a request with these answers, in the words of
+// k8s.io/apimachinery/pkg/api/errors.
 #pragma once
 
 #include <string>
@@ -11,37 +12,38 @@
 
 namespace kube::server {
 
-// "jobs.batch", "pods"
+// Returns "jobs.batch" or "pods".
 std::string qualified(std::string_view name, std::string_view group);
 
 Response not_found(const Resource& resource, std::string_view name);
-// `is_ending`: the object that has the name is being deleted.
+// `is_ending` says that the object that has the name is being deleted.
 Response already_exists(const Resource& resource, std::string_view name, bool is_ending);
-// "Operation cannot be fulfilled on jobs.batch "x": WHY"
+// Answers "Operation cannot be fulfilled on jobs.batch "x": WHY".
 Response conflict(const Resource& resource, std::string_view name, std::string_view why);
-// Of a write whose resourceVersion is not the stored one.
+// Answers a write whose resourceVersion is not the stored one.
 Response modified(const Resource& resource, std::string_view name);
-// 422 with a cause for each error. `kind` and `group` are "" for a patch that cannot be decoded.
+// Answers 422 with a cause for each error. `kind` and `group` are "" for a patch that cannot be
+// decoded.
 Response invalid_object(std::string_view kind, std::string_view group, std::string_view name,
                         const FieldErrors& errors);
 Response forbidden_write(const Resource& resource, std::string_view name, std::string_view why);
-// 413 or 422, of an object that readable_text() refuses.
+// Answers 413 or 422 for an object that readable_text() refuses.
 Response not_storable(const Resource& resource, std::string_view name, const Error& error);
-// 413: `why` goes on from "Request entity too large: ".
+// Answers 413. `why` continues "Request entity too large: ".
 Response too_large(std::string_view why);
 Response bad_request(std::string message);
 Response expired(std::string message);
 Response too_large_version(std::int64_t asked, std::int64_t current);
 Response method_not_allowed();
-// Of a subresource of pods that needs a kubelet: "exec", "attach", "portforward", ...
+// Answers for a subresource of pods that needs a kubelet: "exec", "attach", "portforward", ...
 Response not_streamed(std::string_view subresource);
 Response unsupported_media_type(std::string_view accepted);
-// A path that is not served; as text, which clients know.
+// Answers for a path that is not served, with a text that clients know.
 Response no_such_page();
-// An error that has no reason of its own.
+// Answers an error that has no reason of its own.
 Response server_error(std::string message);
 
-// The Status in a response.
+// Returns the Status in a response.
 Json status_of(const Response& response);
 
 }  // namespace kube::server

@@ -1,4 +1,4 @@
-// Requests and responses of an API server, independent of the transport.
+// Requests and responses of an API server do not depend on the transport.
 #pragma once
 
 #include <string>
@@ -12,12 +12,12 @@ namespace kube::server {
 struct Request {
   std::string method = "GET";
   std::string target;        // path and query, escaped
-  std::string content_type;  // of the body; empty without one
+  std::string content_type;  // the type of the body; empty without one
   std::string accept;
   std::string user_agent;  // names the field manager of a write that names none
   std::string body;
 
-  // `content_type` without parameters.
+  // Returns `content_type` without parameters.
   std::string_view media_type() const {
     return std::string_view(content_type).substr(0, content_type.find(';'));
   }
@@ -30,9 +30,9 @@ struct Response {
   std::vector<std::string> warnings;  // texts, one `Warning: 299 - "TEXT"` header each
 };
 
-// A response whose body is the object.
+// Returns a response whose body is the object.
 Response json_response(int status, const Json& body);
-// A response whose body is a metav1.Status of a failure. `details` may be null.
+// Returns a response whose body is a metav1.Status of a failure. `details` may be null.
 Response failure(int status, std::string_view reason, std::string message, Json details = {});
 
 }  // namespace kube::server

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::string_view kOperators = "in, notin, =, ==, !=";
 
-// At commas that are not within parentheses.
+// Splits at commas that are not within parentheses.
 std::vector<std::string_view> split(std::string_view text) {
   std::vector<std::string_view> parts;
   int depth = 0;
@@ -33,7 +33,7 @@ bool is_label_key(std::string_view text) {
   });
 }
 
-// Fields by which objects of a kind are selected, besides name and namespace (the field label
+// Objects of a kind are selected by these fields, besides name and namespace (the field label
 // conversions of each API group of Kubernetes).
 constexpr std::string_view kEventFields[] = {"involvedObject.kind",
                                              "involvedObject.namespace",
@@ -104,7 +104,7 @@ bool Selector::Requirement::allows(const std::string_view* value) const {
   return false;
 }
 
-// "a in (b,c)" or "a notin (b,c)"; `open` is where the parenthesis is.
+// Parses "a in (b,c)" or "a notin (b,c)"; `open` is the position of the parenthesis.
 Result<Selector::Requirement> Selector::parse_set(std::string_view text, std::size_t open) {
   const std::string_view head = trimmed(text.substr(0, open));
   const std::size_t space = head.rfind(' ');

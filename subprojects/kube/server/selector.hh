@@ -1,4 +1,4 @@
-// Label and field selectors of lists, watches and deletions of collections.
+// Lists, watches and deletions of collections have label and field selectors.
 #pragma once
 
 #include <string>
@@ -13,9 +13,9 @@ namespace kube::server {
 
 class Selector {
  public:
-  // Labels: "a=b,c!=d,e in (f,g),h notin (i),j,!k". Fields: "metadata.name=a,status.phase!=b".
-  // Errors (kBadRequest): a text that is no selector, and a field by which the kind cannot be
-  // selected.
+  // Labels have forms such as "a=b,c!=d,e in (f,g),h notin (i),j,!k", fields such as
+  // "metadata.name=a,status.phase!=b". Errors (kBadRequest): a text that is no selector, and a
+  // field by which the kind cannot be selected.
   static Result<Selector> parse(std::string_view labels, std::string_view fields,
                                 const Resource& resource);
   bool matches(const Json& object) const;
@@ -26,7 +26,7 @@ class Selector {
     std::string key;
     enum class Operator { kIn, kNotIn, kExists, kAbsent } op = Operator::kIn;
     std::vector<std::string> values;
-    bool allows(const std::string_view* value) const;  // nullptr: there is none
+    bool allows(const std::string_view* value) const;  // nullptr: the label does not exist
   };
   static Result<Requirement> parse_set(std::string_view text, std::size_t open);
   static Result<Requirement> parse_label(std::string_view text);

@@ -8,7 +8,7 @@
 namespace kube::server {
 namespace {
 
-// Of a JSONPath such as ".spec.worker.replicas", which names one member.
+// Takes the first name of a JSONPath such as ".spec.worker.replicas", which names one member.
 std::string_view next_name(std::string_view& path) {
   if (!path.empty() && path.front() == '.') path.remove_prefix(1);
   const std::size_t end = std::min(path.find('.'), path.size());

@@ -1,4 +1,4 @@
-// What clients see of a stored object.
+// Clients see a stored object in this form.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace kube::server {
 
-// A Json as clients see it: the stored one where it need not be changed for that, else a changed
-// copy.
+// This is a Json in the form that clients see: the stored one if it need not be changed for that,
+// else a changed copy.
 class Shown {
  public:
   explicit Shown(const Json* stored) : at_(stored) {}
@@ -23,12 +23,13 @@ class Shown {
   const Json* at_;
 };
 
-// The object in the version of the kind.
+// Returns the object in the version of the kind.
 Shown shown(const ServedKind& kind, const Json& object);
 
-// autoscaling/v1 Scale of an object, for a kind that has the subresource.
+// Returns the autoscaling/v1 Scale of an object, for a kind that has the subresource.
 Json scale_of(const ServedKind& kind, const Json& object);
-// Writes the replicas of a Scale into the object. False where a value on their path has no members.
+// Writes the replicas of a Scale into the object. Returns false if a value on their path has no
+// members.
 bool set_replicas(const ServedKind& kind, Json& object, std::int64_t replicas);
 
 }  // namespace kube::server

@@ -15,7 +15,7 @@
 namespace kube::server {
 namespace {
 
-// "1h", or "1h5m" where there is a rest.
+// Returns "1h", or "1h5m" if there is a rest.
 std::string with_rest(std::int64_t count, char unit, std::int64_t rest, char smaller) {
   return rest == 0 ? fmt::format("{}{}", count, unit)
                    : fmt::format("{}{}{}{}", count, unit, rest, smaller);
@@ -27,8 +27,8 @@ std::string print_value(const Json& value) {
   return print_json(value);
 }
 
-// As apiextensions-apiserver, pkg/registry/customresource/tableconvertor: what does not have the
-// column's type is left out.
+// The rules are those of apiextensions-apiserver, pkg/registry/customresource/tableconvertor: a
+// value that does not have the column's type is left out.
 Json cell_of(const Column& column, const Json& object, Time now) {
   const Json* found = find_json_path(object, column.path);
   if (found == nullptr || found->is_null()) return {};
@@ -45,7 +45,7 @@ Json cell_of(const Column& column, const Json& object, Time now) {
 const Column kName{"Name", "string", ".metadata.name", "The name of the object."};
 const Column kAge{"Age", "date", ".metadata.creationTimestamp", "When the object was created."};
 
-// The columns of the row, where JSONPaths give its cells.
+// Returns the columns of the row, if JSONPaths say its cells.
 std::vector<Column> columns_by_path(const ServedKind& kind) {
   std::vector<Column> columns{kName};
   columns.insert(columns.end(), kind.columns.begin(), kind.columns.end());

@@ -38,10 +38,11 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
   return parts;
 }
 
-// Of the segments behind "/api/v1" or "/apis/GROUP/VERSION".
+// Reads the segments behind "/api/v1" or "/apis/GROUP/VERSION".
 void read_object(Target& target, const ServedKinds& kinds, std::string_view group,
                  std::string_view version, std::vector<std::string> parts) {
-  // A namespace is addressed like what is in it: /namespaces/NAME/status is its own subresource.
+  // A namespace is addressed like the objects in it: /namespaces/NAME/status is its own
+  // subresource.
   const bool is_in_namespace =
       parts.size() > 2 && parts[0] == "namespaces" &&
       !(group.empty() && parts.size() == 3 && (parts[2] == "status" || parts[2] == "finalize"));

@@ -1,4 +1,4 @@
-// What a request's path and query mean.
+// A request's path and query mean this.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +17,14 @@ namespace kube::server {
 class Query {
  public:
   Query() = default;
-  explicit Query(std::string_view text);  // what follows the "?"
-  // The first value of this name; "" where there is none.
+  explicit Query(std::string_view text);  // the text behind the "?"
+  // Returns the first value of this name; "" if there is none.
   std::string_view get(std::string_view name) const;
   bool has(std::string_view name) const;
-  // Anything but absence, "0" and "false" in letters of any size, as the API machinery converts it:
-  // the Python client writes "True".
+  // Returns true for everything except absence, "0" and "false" in letters of any size, by the rule
+  // of the API machinery: the Python client writes "True".
   bool is_true(std::string_view name) const;
-  // nullopt where it is missing or no number.
+  // Returns nullopt if it is missing or no number.
   std::optional<std::int64_t> get_int(std::string_view name) const {
     return parse_number<std::int64_t>(get(name));
   }
@@ -36,14 +36,15 @@ class Query {
 struct Target {
   std::string path;  // unescaped
   Query query;
-  const ServedKind* kind = nullptr;  // nullptr: the path is of no object or collection
+  const ServedKind* kind = nullptr;  // nullptr: the path is not that of an object or collection
   ObjectKey key;                     // no name: the collection
   std::string subresource;
 };
 
 const ServedKind* find_kind(const ServedKinds& kinds, std::string_view group,
                             std::string_view version, std::string_view plural);
-// The version of a kind in which its objects are stored: the first. nullptr: it is not served.
+// Returns the version of a kind in which its objects are stored: the first. nullptr says that it is
+// not served.
 const ServedKind* find_stored_kind(const ServedKinds& kinds, const Resource& resource);
 Target parse_target(const ServedKinds& kinds, std::string_view target);
 

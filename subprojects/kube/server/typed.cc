@@ -17,7 +17,7 @@ std::string field(std::string_view name) {
   return fmt::format("f:{}", name);
 }
 
-// A value that is owned, compared and replaced as one.
+// Returns whether a value is owned, compared and replaced as one.
 bool is_leaf(const Json& value, const FieldSchema& schema) {
   if (value.is_object()) return schema.is_atomic_object();
   return !value.is_array() || schema.list_type() == ListType::kAtomic;
@@ -25,8 +25,8 @@ bool is_leaf(const Json& value, const FieldSchema& schema) {
 
 // ---- fields
 
-// Of the items of a list by their elements, in order; elements that are there more than once have
-// all their items.
+// These are the items of a list by their elements, in order. An element that several items have has
+// all of them.
 struct Items {
   std::vector<std::string> order;
   std::map<std::string, std::vector<const Json*>, std::less<>> by_element;
@@ -76,7 +76,7 @@ FieldSet collect(const Json& value, const FieldSchema& schema) {
 
 class Comparer {
  public:
-  // At most one of both is nullptr: what is not there.
+  // At most one of both is nullptr: that value does not exist.
   void compare(const Json* before, const Json* after, const FieldSchema& schema) {
     if (before != nullptr && after != nullptr) {
       before = null_as_empty(before, *after);
@@ -147,7 +147,7 @@ class Comparer {
       if (old.of(element).empty()) compare_item(element, {}, now.of(element), schema.items());
   }
 
-  // Items that are there more than once count as one that is replaced whole.
+  // If an element has several items, they count as one that is replaced whole.
   void compare_item(const std::string& element, const std::vector<const Json*>& old,
                     const std::vector<const Json*>& now, const FieldSchema& schema) {
     const auto one = [](const auto& items) { return items.size() == 1 ? items.front() : nullptr; };
@@ -210,7 +210,7 @@ Json merge_items(const Json& current, const Json& config, const FieldSchema& sch
       ++right;
       continue;
     }
-    // An item that `config` has at another place: it is emitted there.
+    // `config` has this item at another place, so it is added there.
     if (has_both && is_desired(old[left].first) && next_shared < shared.size() &&
         shared[next_shared] != old[left].first) {
       ++left;

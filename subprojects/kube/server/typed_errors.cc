@@ -60,7 +60,7 @@ class Validator {
     }
   }
 
-  // Of a list whose items have no names but their places.
+  // Checks an item of a list that names its items only by their places.
   void check_item(const Json& item, const FieldSchema& schema, const FieldPath& path,
                   std::size_t index) {
     Validator inner;
