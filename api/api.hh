@@ -1,4 +1,4 @@
-// Reading, writing and the schemas of the API, made from describe(). Pure.
+// Objects of the API are read and written, and their schemas made, from describe(). Pure.
 #pragma once
 
 #include <string>
@@ -14,8 +14,9 @@
 
 namespace trainer {
 
-// Whole objects. The result is all type errors, each with its path; members without errors are
-// read nevertheless, where possible. Unknown members survive a read and a write, at every level.
+// These functions read and write whole objects. The result is all type errors, each with its path;
+// members without errors are read nevertheless, where possible. Unknown members survive a read and
+// a write, at every level.
 tl::expected<TrainJob, kube::FieldErrors> read_trainjob(const kube::Json& object);
 tl::expected<Runtime, kube::FieldErrors> read_runtime(const kube::Json& object);
 tl::expected<JobSet, kube::FieldErrors> read_jobset(const kube::Json& object);
@@ -27,19 +28,19 @@ kube::Json write(const JobSetStatus& status);
 kube::Json write(const TrainJobSpec& spec);
 kube::Json write(const TrainJobStatus& status);
 
-// Makes a status, or a condition of one, fit the bounds of its schema: what is too long is cut,
-// numbers are raised or lowered. Otherwise the API server refuses all of it, each time. Returns
-// what was cut, a sentence each.
+// Makes a status, or a condition of one, fit the bounds of its schema: long values are cut, numbers
+// are raised or lowered. Otherwise the API server would refuse all of it, each time. Returns what
+// was cut, a sentence each.
 std::vector<std::string> fit(kube::Condition& condition);
 std::vector<std::string> fit(JobSetStatus& status);
 std::vector<std::string> fit(TrainJobStatus& status);
 
-// The functions of api/schema/structural_schema.hh with the schema of the object's kind. An object
-// of any other kind gets no defaults, and the check refuses it.
+// These are the functions of api/schema/structural_schema.hh with the schema of the object's kind.
+// An object of any other kind gets no defaults, and the check refuses it.
 void apply_schema_defaults(kube::Json& object);
 kube::FieldErrors check_schema(const kube::Json& object);
 
-// Merge keys of the lists below a JobSetSpec, from the Kubernetes OpenAPI.
+// Returns the merge keys of the lists below a JobSetSpec, from the Kubernetes OpenAPI.
 const kube::MergeKeys& jobset_merge_keys();
 
 }  // namespace trainer

@@ -1,4 +1,4 @@
-// A number or a word (k8s.io/apimachinery/pkg/util/intstr).
+// This is a number or a word (k8s.io/apimachinery/pkg/util/intstr).
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@ namespace trainer {
 
 struct IntOrString {
   std::optional<std::int32_t> number;
-  std::string word;  // where there is no number
+  std::string word;  // the word, if there is no number
 };
 
 }  // namespace trainer

@@ -117,7 +117,7 @@ struct JobSetSpec {
   static void describe(D& d);
 };
 
-// How many Jobs of a replicated job have a place in jobRestarts.
+// At most this many Jobs of a replicated job have a place in jobRestarts.
 inline constexpr std::int32_t kMaxJobRestarts = 1'024;
 
 struct ReplicatedJobStatus {

@@ -1,4 +1,5 @@
-// What a TrainJob asks for its failures, and what a runtime gives its jobs as defaults. Extensions.
+// These are a TrainJob's settings about its failures; a runtime sets the defaults of its jobs.
+// Extensions.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,7 @@
 
 namespace trainer {
 
-// In JobSet's terms. What is absent is the runtime's.
+// The members are JobSet's. An absent member has the runtime's value.
 struct TrainJobFailurePolicy {
   std::optional<std::int32_t> maxRestarts;
   std::optional<std::int32_t> maxDisruptionRestarts;

@@ -122,7 +122,7 @@ struct TrainingRuntimeSpec {
   static void describe(D& d);
 };
 
-// Either kind: `kind` says which.
+// This is a runtime of either kind: `kind` says which.
 struct Runtime {
   std::string kind;  // "TrainingRuntime" or "ClusterTrainingRuntime"
   kube::ObjectMeta metadata;

@@ -23,7 +23,7 @@ struct RuntimeRef {
   static void describe(D& d);
 };
 
-// The source of the dataset or of the model.
+// This is the source of the dataset or of the model.
 struct InitializerSource {
   std::optional<std::string> storageUri;
   std::vector<kube::Json> env;          // core/v1 EnvVar, as Json
@@ -57,8 +57,8 @@ struct Trainer {
 struct RuntimePatch {
   std::string manager;
   std::optional<kube::Time> time;
-  // {template: {metadata, spec: {replicatedJobs: [...]}}}: merged as Json. Its schema is that of
-  // RuntimeSpecPatch.
+  // The value {template: {metadata, spec: {replicatedJobs: [...]}}} is merged as Json. Its schema
+  // is that of RuntimeSpecPatch.
   std::optional<kube::Json> trainingRuntimeSpec;
   kube::Json unknown;
   template <class D>
@@ -74,14 +74,15 @@ struct TrainJobSpec {
   std::optional<std::int64_t> activeDeadlineSeconds;
   std::optional<std::string> managedBy;
   // Extensions.
-  std::optional<std::int32_t> ttlSecondsAfterFinished;  // then the finished TrainJob is deleted
+  // The finished TrainJob is deleted after this time.
+  std::optional<std::int32_t> ttlSecondsAfterFinished;
   std::optional<TrainJobFailurePolicy> failurePolicy;
   kube::Json unknown;
   template <class D>
   static void describe(D& d);
 };
 
-// How many replicated jobs a TrainJob's status can list.
+// A TrainJob's status can list this many replicated jobs.
 inline constexpr std::size_t kMaxJobsStatus = 100;
 
 struct JobStatus {
@@ -117,7 +118,8 @@ struct TrainerStatus {
   friend bool operator==(const TrainerStatus&, const TrainerStatus&) = default;
 };
 
-// How many training nodes there are, and how many of them run. An extension, as all below.
+// The counts are those of the training nodes, and of those that run. This is an extension, like all
+// below.
 struct NodesStatus {
   std::int32_t total = 0;
   std::int32_t ready = 0;
@@ -126,12 +128,12 @@ struct NodesStatus {
   static void describe(D& d);
   friend bool operator==(const NodesStatus&, const NodesStatus&) = default;
 
-  // "ready/total", written as `summary` for the column NODES: a printer column's JSONPath reads one
-  // member only.
+  // Returns "ready/total", which is written as `summary` for the column NODES: a printer column's
+  // JSONPath reads one member only.
   std::string summary() const { return std::to_string(ready) + "/" + std::to_string(total); }
 };
 
-// The first pod that failed, kept after the pod is gone.
+// This is the first pod that failed, kept after the pod is gone.
 struct FirstFailure {
   std::string pod;
   std::string job;                    // the replicated job
@@ -154,18 +156,18 @@ struct TrainJobStatus {
   std::vector<kube::Condition> conditions;
   std::vector<JobStatus> jobsStatus;
   std::optional<TrainerStatus> trainerStatus;
-  // Extensions.
+  // These members are extensions.
   std::string phase;    // Queued, Initializing, Pending, Starting, Running, Restarting, Suspended,
                         // Complete, Failed
   std::string reason;   // CamelCase, why the job is in this phase
   std::string message;  // the reason as a sentence
   std::optional<NodesStatus> nodes;
   std::int32_t restarts = 0;
-  std::string restartBudget;  // "1/3", see restart_budget(); "" where no failurePolicy asks for it
+  std::string restartBudget;  // "1/3", see restart_budget(); "" if no failurePolicy asks for it
   std::optional<FirstFailure> firstFailure;
   std::optional<kube::Time> startTime;
   std::optional<kube::Time> completionTime;
-  // Of the runtime's runPolicy, for a job that does not say it.
+  // These are values of the runtime's runPolicy, for a job that does not say them.
   std::optional<std::int64_t> activeDeadlineSeconds;
   std::optional<std::int32_t> ttlSecondsAfterFinished;
   std::string runtimeSnapshotHash;  // SHA-256 of the snapshot's text, hex
@@ -191,7 +193,7 @@ struct TrainJob {
 
 inline constexpr std::string_view kTrainerGroup = "trainer.kubeflow.org";
 inline constexpr std::string_view kTrainJobController = "trainer.kubeflow.org/trainjob-controller";
-// The manager of the patch into which podTemplateOverrides, podSpecOverrides, labels and
+// This is the manager of the patch into which podTemplateOverrides, podSpecOverrides, labels and
 // annotations of a TrainJob of v2.0 or v2.1 are converted.
 inline constexpr std::string_view kLegacyManager = "trainer.kubeflow.org/legacy";
 inline constexpr std::string_view kMultiKueueController = "kueue.x-k8s.io/multikueue";

@@ -1,6 +1,6 @@
-// kubeflow.org/v1: PyTorchJob, TFJob, XGBoostJob, PaddleJob, JAXJob and MPIJob of the Training
-// Operator. One struct holds what the specs of all kinds have; members of others are absent. Pod
-// templates stay Json. Member names equal those of the API.
+// The API kubeflow.org/v1 has PyTorchJob, TFJob, XGBoostJob, PaddleJob, JAXJob and MPIJob of the
+// Training Operator. One struct holds the members of the specs of all kinds; those of other kinds
+// are absent. Pod templates stay Json. Member names equal those of the API.
 #pragma once
 
 #include <cstdint>
@@ -61,7 +61,7 @@ struct RendezvousOption {
   static void describe(D& d);
 };
 
-// Of PyTorchJob; PaddleJob has minReplicas, maxReplicas, maxRestarts and metrics of it.
+// This is PyTorchJob's; PaddleJob has minReplicas, maxReplicas, maxRestarts and metrics of it.
 struct ElasticPolicy {
   std::optional<std::int32_t> minReplicas;
   std::optional<std::int32_t> maxReplicas;
@@ -92,7 +92,8 @@ struct JobSpec {
   std::string mainContainer;                   // MPIJob
   std::optional<std::string> cleanPodPolicy;   // MPIJob; runPolicy's goes first
   kube::Json unknown;
-  // All members but replicaSpecs. A kind's schema is described with its CRD (api/kinds).
+  // Describes all members except replicaSpecs. A kind's schema is described with its CRD
+  // (api/kinds).
   template <class D>
   static void describe(D& d);
 };
@@ -131,9 +132,9 @@ struct JobStatus {
   std::optional<kube::Time> startTime;
   std::optional<kube::Time> completionTime;
   std::optional<kube::Time> lastReconcileTime;
-  // Extensions. `restarts`: restarts of pods that are gone, which count towards backoffLimit; only
-  // kept where a limit is set. `restartedPods`: the uids of pods that `restarts` counts already,
-  // and that are not gone yet.
+  // These members are extensions. `restarts` counts restarts of pods that are gone, which count
+  // towards backoffLimit; it is only kept if a limit is set. `restartedPods` has the uids of pods
+  // that `restarts` counts already, and that are not gone yet.
   std::int32_t restarts = 0;
   std::vector<std::string> restartedPods;
   std::optional<FirstFailure> firstFailure;
@@ -153,7 +154,7 @@ struct Job {
 
 inline constexpr std::string_view kManager = "kubeflow.org/training-operator";
 
-// A whole object. `replica_specs`: the member of its spec that holds the roles
+// Reads a whole object. `replica_specs` is the member of its spec that holds the roles
 // ("pytorchReplicaSpecs"). Errors are all type errors found, each with its path.
 tl::expected<Job, kube::FieldErrors> read_job(const kube::Json& object,
                                               std::string_view replica_specs);

@@ -1,4 +1,4 @@
-// What describe() may say about a field beyond its name and type. Only the schema reads it.
+// describe() may say this about a field beyond its name and type. Only the schema reads it.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,13 @@
 
 namespace trainer::wire {
 
-// A rule of `x-kubernetes-validations`.
+// This is a rule of `x-kubernetes-validations`.
 struct Rule {
   std::string_view cel;
   std::string_view message;
-  // The same rule in C++, for use where there is no API server. `self` has the type that its schema
-  // asks for. A rule that cannot be evaluated counts as violated, as in CEL. nullptr for a rule
-  // that compares with the stored object, and for those of OptimizationJob.
+  // This is the same rule in C++, for use without an API server. `self` has the type that its
+  // schema asks for. A rule that cannot be evaluated counts as violated, as in CEL. It is nullptr
+  // for a rule that compares with the stored object.
   bool (*holds)(const kube::Json& self) = nullptr;
 };
 
@@ -26,13 +26,13 @@ constexpr Rule at_least_one(std::string_view message) {
           [](const kube::Json& self) { return self.is_int() && self.as_int() >= 1; }};
 }
 
-// The type of a removed member: one that the API no longer has, but that guides and old files still
-// contain.
+// This is the type of a removed member: one that the API no longer has, but that guides and old
+// files still contain.
 enum class Removed { kObject, kObjects, kStrings };
 
-// Attributes for a visitor that reads none of them: each member does nothing. SchemaAttributes
-// (schema_builder.hh) has the same members and documents them; a visitor that reads some of them
-// derives from this and redefines those.
+// These are attributes for a visitor that reads none of them: each member does nothing.
+// SchemaAttributes (schema_builder.hh) has the same members and documents them; a visitor that
+// reads some of them derives from this and redefines those.
 template <class Derived>
 struct UnreadAttributes {
   using Self = const Derived&;
@@ -67,7 +67,7 @@ struct UnreadAttributes {
   Self self() const { return static_cast<Self>(*this); }
 };
 
-// For readers and writers.
+// Readers and writers use these.
 struct NoAttributes : UnreadAttributes<NoAttributes> {};
 
 }  // namespace trainer::wire

@@ -1,4 +1,4 @@
-// A described struct made to fit the bounds of its schema.
+// A described struct is made to fit the bounds of its schema.
 #pragma once
 
 #include <fmt/format.h>
@@ -19,11 +19,11 @@
 
 namespace trainer::wire {
 
-// One sentence for each value that was cut.
+// There is one sentence for each value that was cut.
 using Cuts = std::vector<std::string>;
 
 // Cuts a text or a list to `most` bytes or items, but never within a character. Texts become
-// visible: those of a status may repeat what others wrote.
+// visible: a status may repeat texts of other users.
 template <class Value>
 void cut(std::string_view name, Value& value, std::size_t most, Cuts& cuts) {
   if constexpr (std::is_same_v<Value, std::string>)
@@ -39,11 +39,11 @@ void cut(std::string_view name, Value& value, std::size_t most, Cuts& cuts) {
   value.resize(most);
 }
 
-// Values without bounds of their own.
+// These values have no bounds of their own.
 template <class T>
 void fit(T&, Cuts&) {}
 inline void fit(kube::Condition& condition, Cuts& cuts) {
-  constexpr std::size_t kMaxBytes = 32'768;  // of metav1.Condition
+  constexpr std::size_t kMaxBytes = 32'768;  // the bound of metav1.Condition
   cut("message", condition.message, kMaxBytes, cuts);
 }
 template <class T>
@@ -104,7 +104,7 @@ class FitAttributes : public UnreadAttributes<FitAttributes<Member>> {
   Cuts& cuts_;
 };
 
-// The visitor.
+// This is the visitor.
 template <class T>
 class Fitter {
  public:

@@ -1,4 +1,4 @@
-// The path of a value in a document, made into text only for an error.
+// A path is that of a value in a document. It is made into text only for an error.
 #pragma once
 
 #include <cstddef>
@@ -9,11 +9,11 @@
 
 namespace trainer::wire {
 
-// A list linked from the value up to the document's root. Each element is on the stack of the call
-// that reads it, so a read without errors makes no text at all.
+// The path is a list linked from the value up to the document's root. Each element is on the stack
+// of the call that reads it, so a read without errors makes no text at all.
 class FieldPath {
  public:
-  // The root, under the name by which errors call it ("" or "spec.template.spec").
+  // Makes the root, with the name by which errors call it ("" or "spec.template.spec").
   explicit FieldPath(std::string_view root) : name_(root) {}
   FieldPath(const FieldPath& above, std::string_view member) : above_(&above), name_(member) {}
   FieldPath(const FieldPath& above, std::size_t index)

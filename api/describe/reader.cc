@@ -10,8 +10,8 @@ namespace {
 
 constexpr double kTwoTo63 = 9223372036854775808.0;
 
-// The whole number that `value` is, or nothing. 2.0 is a whole number, as for the
-// API server.
+// Returns the whole number that `value` is, or nothing. 2.0 is a whole number, since it is one for
+// the API server.
 std::optional<std::int64_t> whole_number(const kube::Json& value) {
   if (value.is_int()) return value.as_int();
   if (!value.is_double()) return std::nullopt;

@@ -1,4 +1,4 @@
-// Json to a described struct.
+// Json is read into a described struct.
 #pragma once
 
 #include <cstddef>
@@ -25,8 +25,8 @@ namespace trainer::wire {
 void add_type_error(const FieldPath& path, const kube::Json& value, std::string_view expected,
                     kube::FieldErrors& errors);
 
-// One overload for each type. A value of a wrong type leaves `out` as it is and adds an error; null
-// counts as an absent member, as for the API server.
+// There is one overload for each type. A value of a wrong type leaves `out` unchanged and adds an
+// error; null counts as an absent member, since it does for the API server.
 void read(const kube::Json& value, const FieldPath& path, std::string& out,
           kube::FieldErrors& errors);
 void read(const kube::Json& value, const FieldPath& path, bool& out, kube::FieldErrors& errors);
@@ -56,7 +56,8 @@ template <class T>
   requires requires { sizeof(T::unknown); }
 void read(const kube::Json& value, const FieldPath& path, T& out, kube::FieldErrors& errors);
 
-// The visitor: takes each described member out of `object`, and leaves the others in `unknown`.
+// This is the visitor: it takes each described member out of `object`, and leaves the others in
+// `unknown`.
 template <class T>
 class Reader {
  public:
@@ -87,17 +88,17 @@ class Reader {
   NoAttributes always(std::string_view name, Member T::*member) {
     return field(name, member);
   }
-  // Made from the other members when it is written; the value read here is not needed.
+  // Such a member is made from the other members when it is written, so the value is not read here.
   template <class Member>
   NoAttributes derived(std::string_view name, Member (T::*)() const) {
     known_.push_back(name);
     return {};
   }
-  // Stays among the unknown members, where admission finds it.
+  // Such a member stays among the unknown members, where admission finds it.
   void removed(std::string_view, Removed, std::string_view) {}
   NoAttributes self() { return {}; }
 
-  // Call after describe().
+  // Call this after describe().
   void keep_unknown() {
     if constexpr (requires { out_.unknown; }) {
       for (const auto& [name, value] : object_.as_object())
@@ -149,7 +150,7 @@ void read(const kube::Json& value, const FieldPath& path,
   }
 }
 
-// A whole object: the root of a document, whether or not its struct has an `unknown`.
+// This reads a whole object: the root of a document, whether or not its struct has an `unknown`.
 template <class T>
 void read_object(const kube::Json& value, const FieldPath& path, T& out,
                  kube::FieldErrors& errors) {

@@ -1,4 +1,4 @@
-// The shape of `spec.runtimePatches[].trainingRuntimeSpec`. Patches stay Json, so these structs
+// `spec.runtimePatches[].trainingRuntimeSpec` has this shape. Patches stay Json, so these structs
 // are never filled: only their schema is used.
 #pragma once
 
@@ -31,8 +31,8 @@ struct ContainerPatch {
         .list_map("name")
         .max_items(128)
         .doc("Environment variables to add or change.");
-    // Merged by mountPath, yet keyed by name as upstream's schema is: two mounts of one volume
-    // cannot be added here.
+    // The list is merged by mountPath, yet keyed by name, since upstream's schema is: two mounts of
+    // one volume cannot be added here.
     d.field("volumeMounts", &ContainerPatch::volumeMounts)
         .kubernetes("VolumeMount")
         .list_map("name")
@@ -113,7 +113,7 @@ struct PodSpecPatch {
   }
 };
 
-// {metadata, spec}: the form of templates at every level.
+// Templates at every level have the form {metadata, spec}.
 template <class Spec>
 struct TemplatePatch {
   std::optional<kube::Json> metadata;

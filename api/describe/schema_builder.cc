@@ -39,8 +39,8 @@ Self SchemaAttributes::rule(const Rule& rule) const {
 
 Self SchemaAttributes::forbidden(std::string_view member, std::string_view message) const {
   const std::string name(member);
-  // An object stored with it stays as it is: Kubernetes 1.31 runs the rules of the spec, whatever
-  // has changed, also where a status is written.
+  // A stored object that has the member is not refused for it: Kubernetes 1.31 runs the rules of
+  // the spec, whatever has changed, also when a status is written.
   const std::string cel = "!has(self." + name + ") || oldSelf.?" + name + ".hasValue()";
   predicates_.emplace(cel, [name](const kube::Json& self) { return self.find(name) == nullptr; });
   schema_["x-kubernetes-validations"].push_back(
@@ -88,7 +88,7 @@ kube::Json list_schema(kube::Json items) {
   return scalar_schema("array").set("items", std::move(items));
 }
 
-// metav1.Condition with the bounds that Kubernetes gives it.
+// Returns the schema of metav1.Condition with the bounds that Kubernetes sets.
 kube::Json condition_schema(Predicates& predicates) {
   using kube::Json;
   const auto described = [](Json schema, const char* text) {

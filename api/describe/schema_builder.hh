@@ -1,4 +1,4 @@
-// A described struct to its OpenAPI v3 schema, as a CustomResourceDefinition holds it.
+// A described struct becomes an OpenAPI v3 schema, in the form of a CustomResourceDefinition.
 #pragma once
 
 #include <cstdint>
@@ -19,11 +19,11 @@
 
 namespace trainer::wire {
 
-// C++ counterparts of CEL rules and patterns, by their text.
+// These are the C++ counterparts of CEL rules and patterns, by their text.
 using Predicates = std::map<std::string, std::function<bool(const kube::Json& self)>, std::less<>>;
 
-// A schema as a CustomResourceDefinition holds it, and the predicates with which check_schema()
-// needs no API server.
+// This is a schema in the form of a CustomResourceDefinition, and the predicates with which
+// check_schema() needs no API server.
 struct Schema {
   kube::Json document;  // with references to the types of kubernetes.json
   Predicates predicates;
@@ -32,8 +32,8 @@ struct Schema {
 template <class T>
 kube::Json schema_of(Predicates& predicates);
 
-// What describe() adds to the schema of one field, or of the struct itself. Valid for the
-// expression it is made in.
+// describe() adds this to the schema of one field, or of the struct itself. It is valid for the
+// expression in which it is made.
 class SchemaAttributes {
  public:
   using Self = const SchemaAttributes&;
@@ -52,15 +52,16 @@ class SchemaAttributes {
     return set("default", kube::Json(value));
   }
   Self rule(const Rule& rule) const;
-  // The rule that a member is absent, or was stored before. Its refusal names the member.
+  // Adds the rule that a member is absent, or was stored before. Its refusal names the member.
   Self forbidden(std::string_view member, std::string_view message) const;
-  // The rule that a value may not change once it is there. It does not run when the field is added
-  // or removed.
+  // Adds the rule that a value may not change once it exists. The rule does not run when the field
+  // is added or removed.
   Self immutable(std::string_view message) const { return rule({"self == oldSelf", message}); }
   Self min_items(std::int64_t value) const { return set("minItems", value); }
   Self max_items(std::int64_t value) const { return set("maxItems", value); }
   Self item_max_length(std::int64_t value) const;
-  // How server-side apply merges the list: by a key member, as a set of scalars, or as one value.
+  // Says how server-side apply merges the list: by a key member, as a set of scalars, or as one
+  // value.
   Self list_map(std::string_view key) const;
   Self list_set() const { return set("x-kubernetes-list-type", "set"); }
   Self list_atomic() const { return set("x-kubernetes-list-type", "atomic"); }
@@ -82,7 +83,7 @@ class SchemaAttributes {
   Predicates& predicates_;
 };
 
-// Schemas of types other than described structs.
+// These are schemas of types other than described structs.
 kube::Json scalar_schema(std::string_view type, std::string_view format = {});
 kube::Json object_schema();
 kube::Json string_map_schema();
@@ -93,10 +94,10 @@ kube::Json removed_schema(Removed type);
 template <class T>
 struct SchemaOf;  // members: static kube::Json make(Predicates&)
 
-// The visitor: collects properties and what is required. All visitors (Reader, Writer, Fitter) have
-// these members: field(), a member that is left out where it is empty; required(), one that must be
-// there; always(), one that is optional, but is written also where it is empty; derived(), one that
-// is computed by a function of the struct; removed(); and self(), the struct itself.
+// This is the visitor: it collects properties and required members. All visitors (Reader, Writer,
+// Fitter) have these members: field(), a member that is left out if it is empty; required(), one
+// that must exist; always(), one that is optional, but is written also if it is empty; derived(),
+// one that is computed by a function of the struct; removed(); and self(), the struct itself.
 template <class T>
 class SchemaBuilder {
  public:
@@ -119,15 +120,15 @@ class SchemaBuilder {
   SchemaAttributes derived(std::string_view name, Member (Owner::*)() const) {
     return add(name, schema_of<Member>(predicates_));
   }
-  // It is declared, so that the API server does not prune it before admission has seen it. If it is
-  // still there after admission the object is refused, so it is never stored.
+  // The member is declared, so that the API server does not prune it before admission has seen it.
+  // If it still exists after admission the object is refused, so it is never stored.
   void removed(std::string_view name, Removed type, std::string_view advice) {
     add(name, removed_schema(type)).doc("Refused: it " + std::string(advice) + ".");
     self().forbidden(name, advice);
   }
   SchemaAttributes self() { return SchemaAttributes(self_, predicates_); }
 
-  // Call after describe(), once.
+  // Call this once, after describe().
   kube::Json take() {
     self_.set("type", "object");
     kube::Json::Object properties;
@@ -145,7 +146,7 @@ class SchemaBuilder {
   }
 
   Predicates& predicates_;
-  // A map: attributes refer to a schema in it, and insertion must not move that.
+  // It is a map, since attributes refer to a schema in it, and insertion must not move that.
   std::map<std::string, kube::Json> properties_;
   std::vector<std::string_view> required_;
   kube::Json self_;

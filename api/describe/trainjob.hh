@@ -253,7 +253,7 @@ void TrainJobStatus::describe(D& d) {
       .doc("SHA-256 of the snapshot of the runtime.");
 }
 
-// metadata.name, or "" for one that the API server has yet to generate.
+// Returns metadata.name, or "" if the API server has yet to generate it.
 inline std::string_view name_of(const kube::Json& object) {
   const kube::Json* metadata = object.find("metadata");
   return metadata == nullptr ? std::string_view() : metadata->get_string("name");

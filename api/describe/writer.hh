@@ -1,4 +1,4 @@
-// A described struct to Json.
+// A described struct is written to Json.
 #pragma once
 
 #include <cstdint>
@@ -52,8 +52,8 @@ template <class T>
   requires requires { sizeof(T::unknown); }
 kube::Json to_json(const T& value);
 
-// Whether a member that is not required is left out. An optional that is set is always written,
-// also when it holds {} or [].
+// Returns whether a member that is not required is left out. An optional that is set is always
+// written, also if it holds {} or [].
 inline bool is_absent(const std::string& value) {
   return value.empty();
 }
@@ -83,7 +83,7 @@ bool is_absent(const T& value) {
   return to_json(value).empty();
 }
 
-// The visitor: collects the members, beside the unknown ones of the struct.
+// This is the visitor: it collects the members, beside the unknown ones of the struct.
 template <class T>
 class Writer {
  public:
@@ -102,7 +102,7 @@ class Writer {
   NoAttributes required(std::string_view name, Member T::*member) {
     return always(name, member);
   }
-  // Written also where it is empty or zero.
+  // Such a member is written also if it is empty or zero.
   template <class Member>
   NoAttributes always(std::string_view name, Member T::*member) {
     add(name, to_json(value_.*member));
@@ -116,7 +116,7 @@ class Writer {
   void removed(std::string_view, Removed, std::string_view) {}
   NoAttributes self() { return {}; }
 
-  // Call after describe(), once.
+  // Call this once, after describe().
   kube::Json take() { return kube::Json::Object::of(std::move(members_)); }
 
  private:

@@ -35,10 +35,11 @@ Json scale_of(const ScaleSubresource& scale) {
   return out;
 }
 
-// What `kubectl explain` can say of each field: those of the described structs have their texts.
+// Returns the schema with what `kubectl explain` can say about each field: those of the described
+// structs have their texts.
 Json described(const Json& schema) {
   Json out = KubernetesTypes::instance().expand(schema, read_kubernetes_descriptions());
-  Json& properties = out["properties"];  // of metadata the API server accepts no description
+  Json& properties = out["properties"];  // the API server accepts no description of metadata
   properties["apiVersion"].set("description", "Group and version of the kind.");
   properties["kind"].set("description", "The kind.");
   return out;

@@ -8,7 +8,7 @@ ApiKind trainjob_kind() {
   const std::vector<PrinterColumn> columns{
       {"State", "string", ".status.phase", "Where the job stands"},
       {"Nodes", "string", ".status.nodes.summary", "Training nodes that run, of all"},
-      // The first of the two that is there.
+      // It shows the first of the two that exists.
       {"Restarts", "string", ".status['restartBudget','restarts']",
        "Restarts of all nodes together, of those allowed"},
       {"Progress", "integer", ".status.trainerStatus.progressPercentage",

@@ -1,4 +1,4 @@
-// The structural schema check of the API server, over the same schemas.
+// The API server's check of structural schemas is made here, over the same schemas.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -40,7 +40,7 @@ class Checker {
                     const Json* before);
   void check_rules(const Json& value, const SchemaView& schema, const FieldPath& path,
                    const Json* before);
-  // True also for a rule or pattern without a predicate.
+  // Returns true also for a rule or pattern without a predicate.
   bool holds(std::string_view text, const Json& value) const {
     const auto at = predicates_.find(text);
     return at == predicates_.end() || at->second(value);
@@ -69,7 +69,7 @@ bool check_type(const Json& value, const SchemaView& schema, const FieldPath& pa
     return false;
   }
   if (schema.type().empty() || has_type(value, schema.type())) return true;
-  // Of a string with a format it leaves the type to the check of the format, which skips lists
+  // If a string has a format, the check of the format also checks the type, and it skips lists
   // (k8s.io/kube-openapi, pkg/validation/validate/type.go).
   if (value.is_array() && schema.type() == "string" && !schema.text("format").empty()) return true;
   wire::add_type_error(path, value, schema.type(), errors);
@@ -129,8 +129,8 @@ void check_number(const Json& value, const SchemaView& schema, const FieldPath& 
                       fmt::format("must be between {} and {}", Limits::min(), Limits::max())));
 }
 
-// The key of an item of a list map, or the item of a set; null for an item that other checks
-// refuse.
+// Returns the key of an item of a list map, or the item of a set; null for an item that other
+// checks refuse.
 Json key_of(const Json& item, const SchemaView& list, const SchemaView& items) {
   if (list.text("x-kubernetes-list-type") == "set") return item;
   Json key;
@@ -226,7 +226,7 @@ void Checker::check(const Json& value, const Json& schema, const FieldPath& path
   if (value.is_number()) check_number(value, view, path, errors_);
   if (value.is_array()) check_array(value, view, path, before);
   if (value.is_object()) check_object(value, view, path, before);
-  // As in the API server: a rule runs only on a value without other errors.
+  // A rule runs only on a value without other errors, like in the API server.
   if (errors_.size() == already) check_rules(value, view, path, before);
 }
 

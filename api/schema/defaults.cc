@@ -1,5 +1,5 @@
-// Defaulting as apiextensions-apiserver does it (pkg/apiserver/schema/defaulting): first the
-// defaults in existing objects, then every null that no schema allows is removed.
+// Defaults are set by the rules of apiextensions-apiserver (pkg/apiserver/schema/defaulting): first
+// the defaults in existing objects, then every null that no schema allows is removed.
 #include "api/schema/schema_view.hh"
 #include "api/schema/structural_schema.hh"
 

@@ -5,7 +5,7 @@ namespace trainer {
 namespace {
 
 kube::MergeKeys make_jobset_merge_keys() {
-  // The only list of the JobSet itself that a patch can change.
+  // This is the only list of the JobSet itself that a patch can change.
   std::map<std::string, std::string, std::less<>> keys{{"replicatedJobs", "name"}};
   const kube::Json types = read_kubernetes_types();
   const kube::Json* below_template = types.find_path({"mergeKeys", "JobTemplateSpec"});

@@ -1,4 +1,4 @@
-// A schema with its reference resolved: keywords beside the reference take precedence.
+// This is a schema with its reference resolved: keywords beside the reference take precedence.
 #pragma once
 
 #include <string_view>
@@ -32,8 +32,8 @@ class SchemaView {
     return (own_.find(keyword) == nullptr && target_ != nullptr ? *target_ : own_)
         .get_array(keyword);
   }
-  // The schema of a member: a declared property, or additionalProperties; nullptr for one that is
-  // not declared.
+  // Returns the schema of a member: a declared property, or additionalProperties; nullptr for one
+  // that is not declared.
   const kube::Json* member(std::string_view name) const {
     const kube::Json* properties = find("properties");
     if (properties != nullptr)

@@ -1,4 +1,4 @@
-// Which part of the stored object corresponds to a part of the new one, as in the API server
+// A part of the new object corresponds to a part of the stored one by the rules of the API server
 // (apiextensions-apiserver, pkg/apiserver/schema/cel): members by their names, and items by the
 // keys of a list map.
 #pragma once
@@ -11,13 +11,13 @@
 
 namespace trainer {
 
-// The stored member, or nullptr; `before` may be nullptr.
+// Returns the stored member, or nullptr; `before` may be nullptr.
 inline const kube::Json* stored_member(const kube::Json* before, std::string_view name) {
   return before == nullptr ? nullptr : before->find(name);
 }
 
-// The stored item with the keys of item `i`, or nullptr, as for lists that are no map; `before` may
-// be nullptr. The search begins at the same place, where most items are.
+// Returns the stored item with the keys of item `i`, or nullptr, also for lists that are no map;
+// `before` may be nullptr. The search begins at the same index, where most items are.
 inline const kube::Json* stored_item(const kube::Json* before, const kube::Json::Array& items,
                                      std::size_t i, const SchemaView& list) {
   if (before == nullptr || !before->is_array() || list.text("x-kubernetes-list-type") != "map")

@@ -1,4 +1,5 @@
-// Rules that compare an object with the stored one, as apiextensions-apiserver evaluates them.
+// Some rules compare an object with the stored one. They are evaluated like in
+// apiextensions-apiserver.
 #include <algorithm>
 #include <string>
 #include <string_view>
@@ -16,7 +17,7 @@ using kube::FieldErrors;
 using kube::Json;
 using wire::FieldPath;
 
-// `has(self.NAME) == has(oldSelf.NAME)`: NAME, or "" for any other rule.
+// Returns NAME for a rule `has(self.NAME) == has(oldSelf.NAME)`, or "" for any other rule.
 std::string_view member_that_stays(std::string_view rule) {
   constexpr std::string_view kFront = "has(self.", kMiddle = ") == has(oldSelf.";
   if (!rule.starts_with(kFront) || !rule.ends_with(')')) return {};
@@ -45,7 +46,7 @@ bool is_equal_list(const Json& value, const Json& before, const SchemaView& view
   return true;
 }
 
-// As CEL compares: lists that are maps or sets have no order, and times are instants
+// Compares like CEL: lists that are maps or sets have no order, and times are instants
 // (k8s.io/apiserver, pkg/cel/common/valuesunstructured.go).
 bool is_equal(const Json& value, const Json& before, const Json& schema) {
   if (value == before) return true;
@@ -58,7 +59,7 @@ bool is_equal(const Json& value, const Json& before, const Json& schema) {
   for (const auto& [name, member] : value.as_object()) {
     const Json* other = before.find(name);
     const Json* below = view.member(name);
-    // There an undeclared member is not missed in the stored object.
+    // The stored object may lack an undeclared member.
     if (below == nullptr ? other != nullptr && member != *other
                          : other == nullptr || !is_equal(member, *other, *below))
       return false;

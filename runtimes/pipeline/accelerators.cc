@@ -47,7 +47,8 @@ constexpr std::array<DeviceRow, 27> kRows = {{
     {"qualcomm.com/qaic", Process::kNumbered, "Qualcomm's device plugin: Cloud AI cards"},
 }};
 
-// Kubeflow's Python SDK, kubeflow/trainer/backends/kubernetes/utils.py and constants.py.
+// These names are in Kubeflow's Python SDK, kubeflow/trainer/backends/kubernetes/utils.py and
+// constants.py.
 constexpr std::array<std::string_view, 4> kReadBySdk = {"nvidia.com/gpu", "nvidia.com/mig-*",
                                                         "google.com/tpu", "huawei.com/Ascend910"};
 
@@ -55,12 +56,12 @@ char lower(char c) {
   return static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
 }
 
-// Takes no longer than the product of the lengths: only the last "*" is tried again.
+// It takes no longer than the product of the lengths: only the last "*" is tried again.
 bool matches(std::string_view name, std::string_view pattern) {
   std::size_t n = 0;
   std::size_t p = 0;
   std::size_t star = pattern.npos;  // behind the last "*"
-  std::size_t taken = 0;            // what that has begun to match
+  std::size_t taken = 0;            // the length that has begun to match
   while (n < name.size()) {
     if (p < pattern.size() && pattern[p] == '*') {
       star = ++p;

@@ -1,4 +1,4 @@
-// The rules of admission for jobs and runtimes (Kubeflow Trainer, pkg/webhooks).
+// Jobs and runtimes are admitted by these rules (Kubeflow Trainer, pkg/webhooks).
 
 #include <algorithm>
 #include <string>
@@ -14,7 +14,7 @@ namespace trainer {
 
 namespace {
 
-// The parts of a job that the pipeline reads.
+// Returns the parts of a job that the pipeline reads.
 kube::Json pipeline_input(const TrainJob& job) {
   kube::Json spec = write(job.spec);
   for (const char* member :
@@ -31,8 +31,8 @@ std::string_view container_of_step(std::string_view step) {
 
 kube::FieldErrors errors_of(const TrainJob& job, const Runtime& runtime,
                             const PipelineOptions& options) {
-  // What an unknown name would add to the template is no job and no container, so nothing else can
-  // be said about it.
+  // An unknown name would add something to the template that is no job and no container, so no
+  // other rule can be checked.
   kube::FieldErrors errors = pipeline::check_patches(job, runtime);
   if (!errors.empty()) return errors;
   const pipeline::Draft draft = pipeline::prepare(job, runtime, options, pipeline::Journal());
@@ -55,8 +55,8 @@ kube::FieldErrors validate_trainjob(const TrainJob& job, const TrainJob* before,
   if (before != nullptr && pipeline_input(job) == pipeline_input(*before)) return {};
   kube::FieldErrors errors = errors_of(job, runtime, options);
   if (before == nullptr || errors.empty()) return errors;
-  // Errors that the stored job has already do not count: they come from an annotation (annotations
-  // are not checked when only they change) or were accepted by an earlier version, and must not
+  // Errors that the stored job has already do not count. They come from an annotation (annotations
+  // are not checked if only they change) or were accepted by an earlier version. They must not
   // prevent a scheduler from starting the job by its patch.
   kube::erase_known(errors, errors_of(*before, runtime, options));
   return errors;

@@ -26,7 +26,8 @@ Json converted_source(const Json& source) {
 }  // namespace
 
 kube::Json converted_env(const kube::Json& variable) {
-  if (!variable.is_object()) return variable;  // read past the schema; the API server refuses it
+  // It is read although the schema refuses it; the API server refuses the pod.
+  if (!variable.is_object()) return variable;
   Json out = variable;
   const Json* source = variable.find("valueFrom");
   if (!is_absent(source)) {

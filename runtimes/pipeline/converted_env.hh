@@ -1,4 +1,4 @@
-// Environment variables of a TrainJob as upstream writes them (Kubeflow Trainer,
+// Environment variables of a TrainJob are written in upstream's form (Kubeflow Trainer,
 // pkg/runtime/framework/plugins).
 #pragma once
 

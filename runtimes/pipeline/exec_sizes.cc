@@ -21,11 +21,11 @@ using kube::Json;
 
 constexpr std::size_t kEnough = 10;  // no one reads more of these errors
 
-// One of them in the JobSet.
+// This is one of them in the JobSet.
 struct Long {
   std::string job;
   kube::LongExecString string;
-  std::string path;  // of the journal: "...containers[node].args", "...env[NAME]"
+  std::string path;  // the journal's path: "...containers[node].args", "...env[NAME]"
 };
 
 std::vector<Long> find_long(const Json& jobset) {
@@ -58,7 +58,7 @@ std::string path_in_env(std::string path, const std::vector<Json>& env, const Lo
   return index ? kube::join_index(path + ".env", *index) + ".value" : std::move(otherwise);
 }
 
-// The field of the job that a source in the journal names, else that of the runtime.
+// Returns the field of the job that a source in the journal names, else that of the runtime.
 std::string field_of(const Long& one, const std::string& source, const TrainJob& job) {
   if (source == "spec.trainer.command" || source == "spec.trainer.args")
     return kube::join_index(source, one.string.index);
@@ -72,7 +72,7 @@ std::string field_of(const Long& one, const std::string& source, const TrainJob&
   }
   if (const auto patch = path_of_patch(job, source))
     return fmt::format("{}.trainingRuntimeSpec.template.{}", *patch, one.path);
-  // A plugin that joins words has them from the job, where it says any.
+  // A plugin that joins words has them from the job, if the job has any.
   const Trainer& trainer = trainer_of(job);
   if (source.starts_with("plugin ") && (trainer.command || trainer.args))
     return trainer.command ? "spec.trainer.command" : "spec.trainer.args";

@@ -65,7 +65,8 @@ void check_reasons(const FailurePolicyRule& rule, const std::string& path,
           {jobset::kJobFailureReasons.begin(), jobset::kJobFailureReasons.end()}));
 }
 
-// The steps before the trainer: what they have loaded, or serve, is good for the next attempt.
+// Returns the steps before the trainer: the next attempt can use the data that they have loaded, or
+// serve.
 std::string kept_jobs(const Draft& draft) {
   std::string names;
   for (const PodSet& set : draft.pod_sets)

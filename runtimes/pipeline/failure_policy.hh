@@ -1,4 +1,4 @@
-// The failure policy of the job and of its runtime's runPolicy in the JobSet. Pure.
+// The JobSet gets the failure policy of the job and of its runtime's runPolicy. Pure.
 #pragma once
 
 #include <string>
@@ -9,13 +9,13 @@
 namespace trainer::pipeline {
 
 // Merges runPolicy.failurePolicy of the runtime, then the job's own failurePolicy, member by member
-// into the failurePolicy of the template; later ones win. Where there is either, the JobSet also
-// gets the annotation kept-on-restart, which names the replicated jobs whose Jobs a restart keeps
+// into the failurePolicy of the template; later ones win. If one of them exists, the JobSet also
+// gets the annotation kept-on-restart. It names the replicated jobs whose Jobs a restart keeps
 // (docs/decisions/0050). Without them nothing changes.
 void merge_failure_policy(Draft& draft);
 
-// What is wrong with the rules of the policy at `path`: a JobSet of these jobs would be refused for
-// them, or a pattern would find nothing.
+// Returns the errors in the rules of the policy at `path`: a JobSet of these jobs would be refused
+// for them, or a pattern would find nothing.
 kube::FieldErrors check_failure_rules(const std::vector<FailurePolicyRule>& rules,
                                       const std::vector<ReplicatedJob>& jobs,
                                       const std::string& path);

@@ -9,12 +9,12 @@ namespace trainer::pipeline {
 
 namespace {
 
-// By job, the jobs of which something must have happened before it can start.
+// The edges lead from each job to the jobs for which it must wait before it can start.
 using Edges = std::vector<std::vector<std::size_t>>;
 
 Edges dependencies(const Draft& draft, const kube::NameIndex& jobs) {
   Edges edges(draft.pod_sets.size());
-  // In order, each job waits until the one before it is ready.
+  // If the jobs start in order, each job waits until the one before it is ready.
   const bool is_in_order =
       draft.spec.startupPolicy && draft.spec.startupPolicy->startupPolicyOrder == "InOrder";
   for (std::size_t i = 0; i < edges.size(); ++i) {
@@ -32,8 +32,9 @@ Edges reversed(const Edges& edges) {
   return back;
 }
 
-// Which jobs are reached along the edges from one of `starts` other than themselves. Of each job
-// two starts are kept: one of them is another than itself. So each edge is followed twice at most.
+// Returns which jobs are reached along the edges from one of `starts` other than themselves. For
+// each job two starts are kept: at least one of them is not the job itself. So each edge is
+// followed twice at most.
 std::vector<bool> reached(const Edges& edges, const std::vector<bool>& starts) {
   std::vector<std::vector<std::size_t>> from(edges.size());
   std::vector<std::pair<std::size_t, std::size_t>> open;  // job, start
@@ -55,7 +56,7 @@ std::vector<bool> reached(const Edges& edges, const std::vector<bool>& starts) {
   return found;
 }
 
-// The jobs whose pods train. Under MPI those are the nodes; the launcher only starts them.
+// Returns the jobs whose pods train. Under MPI those are the nodes; the launcher only starts them.
 std::vector<bool> trainers(const Draft& draft) {
   std::vector<bool> found(draft.pod_sets.size(), false);
   const MlPolicy* policy = draft.ml_policy();

@@ -1,4 +1,4 @@
-// Where values come from, noted while they are set.
+// The origin of values is noted while they are set.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 namespace trainer::pipeline {
 
 // Collects explanations. Without a list to put them into it is off: callers test is_on() before
-// they spend time on a path. Of several notes about one path the last one says where the value
+// they spend time on a path. If several notes are about one path, the last one says where the value
 // comes from.
 class Journal {
  public:
@@ -25,7 +25,7 @@ class Journal {
   std::vector<Explanation>* out_;
 };
 
-// Where the value at a path, or what is below it, comes from; "": from the runtime.
+// Returns where the value at a path, or below it, comes from; "" means the runtime.
 std::string_view source_at(const std::vector<Explanation>& notes, std::string_view path);
 
 }  // namespace trainer::pipeline

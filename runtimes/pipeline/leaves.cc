@@ -12,7 +12,7 @@ namespace {
 
 using Visit = std::function<void(const std::string&, const kube::Json&)>;
 
-// Maps whose keys are data, often with dots in them: they are printed as keys.
+// Returns whether the keys of a map are data, often with dots in them: they are printed as keys.
 bool is_map(std::string_view member) {
   static constexpr std::array<std::string_view, 6> kMaps = {
       "labels", "annotations", "nodeSelector", "matchLabels", "limits", "requests"};

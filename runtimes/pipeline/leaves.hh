@@ -1,4 +1,4 @@
-// The single values of a patch, each with the path it sets.
+// These are the single values of a patch, each with the path that it sets.
 #pragma once
 
 #include <functional>

@@ -20,7 +20,7 @@ constexpr std::size_t kEnoughWarnings = 20;  // no one reads more of these warni
 struct Kind {
   std::string_view list;
   std::string_view noun;
-  std::string_view key;  // the member by which entries are found; "": it is a map
+  std::string_view key;  // the member by which entries are found; "" for a map
 };
 constexpr Kind kKinds[] = {{"env", "variable", "name"},
                            {"ports", "port", "containerPort"},
@@ -50,7 +50,7 @@ const kube::Json* find_entry(const Draft& draft, const Replaced& entry) {
   return at == items.end() ? nullptr : &*at;
 }
 
-// The path is written as the journal writes it.
+// The path has the form of the journal.
 std::string path_of(const Draft& draft, const Replaced& entry) {
   const std::string pod = draft.pod_path(entry.job);
   if (kind_of(entry).key.empty())
@@ -70,12 +70,13 @@ std::string title_of(const Draft& draft, const Replaced& entry) {
 
 struct Overwrite {
   const Replaced* entry;
-  std::string path;    // of the built JobSet
-  std::string source;  // of what is gone; "": the runtime
+  std::string path;    // the path in the built JobSet
+  std::string source;  // the source of the entry that is gone; "" for the runtime
 };
 
-// What is gone is found by building the job again with what the job itself says, and without the
-// plugins of frameworks and services. Few jobs have such entries, and others pay nothing for them.
+// The entries that are gone are found by building the job again with its own settings, and without
+// the plugins of frameworks and services. Few jobs have such entries, and others pay nothing for
+// them.
 std::vector<Overwrite> find_overwrites(const Draft& draft) {
   std::vector<Overwrite> found;
   if (draft.replaced.empty()) return found;
@@ -93,7 +94,7 @@ std::vector<Overwrite> find_overwrites(const Draft& draft) {
     if (desired == nullptr || (built != nullptr && *built == *desired)) continue;
     std::string path = path_of(draft, entry);
     std::string source(source_at(notes, path));
-    // The job sets it by another of its fields.
+    // The job sets the value by another of its fields.
     if (source.empty() && entry.source.starts_with("spec.")) continue;
     found.push_back({&entry, std::move(path), std::move(source)});
   }
@@ -107,7 +108,7 @@ std::string text_for_runtime(const Overwrite& gone) {
       gone.path, gone.entry->source);
 }
 
-// The path of what is gone, in the job.
+// Returns the path, in the job, of the entry that is gone.
 std::string path_in_job(const TrainJob& job, const Overwrite& gone) {
   if (gone.source.empty()) return "spec.runtimeRef";
   if (auto patch = path_of_patch(job, gone.source)) return std::move(*patch);

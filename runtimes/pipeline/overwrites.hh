@@ -1,5 +1,4 @@
-// Finds the entries that plugins have written in the place of those of a job, its patches or its
-// runtime.
+// Finds the entries with which plugins have replaced those of a job, its patches or its runtime.
 #pragma once
 
 #include <string>
@@ -9,12 +8,12 @@
 
 namespace trainer::pipeline {
 
-// Adds one sentence for each entry of Draft::replaced that was said by someone and is another one
-// in the built draft. What the job says in the place of its runtime's is meant, and not among them.
-// Where there are very many, the first are reported.
+// Adds one sentence for each entry of Draft::replaced that a user has set and that differs in the
+// built draft. A job's entry that replaces the runtime's is intended, and is not reported. If there
+// are very many, only the first are reported.
 void warn_about_overwrites(const Draft& draft, Built& built);
 
-// The same for a runtime, with its own paths: these are entries that no job of it can have.
+// Does the same for a runtime, with its own paths: no job of it can have these entries.
 std::vector<std::string> warn_about_overwrites_of_runtime(const Draft& draft);
 
 }  // namespace trainer::pipeline

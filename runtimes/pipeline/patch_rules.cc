@@ -11,7 +11,8 @@ namespace trainer::pipeline {
 
 namespace {
 
-// "a, b"; of many names the first, since each unknown one is answered with all known ones.
+// Joins names as "a, b". Only the first of many names are listed, since each unknown one is
+// answered with all known ones.
 template <class Items, class NameOf>
 std::string list_names(const Items& items, const NameOf& name_of) {
   constexpr std::size_t kEnough = 2'000;

@@ -24,7 +24,7 @@ std::string source_of(const RuntimePatch& patch) {
   return fmt::format("runtimePatches[{}]", patch.manager);
 }
 
-// The part of a patch below "template", or nullptr: "metadata" or "spec".
+// Returns the part of a patch below "template", or nullptr: "metadata" or "spec".
 const kube::Json* part(const RuntimePatch& patch, std::string_view member) {
   if (!patch.trainingRuntimeSpec) return nullptr;
   const kube::Json* found = patch.trainingRuntimeSpec->find_path({"template", member});
@@ -32,7 +32,7 @@ const kube::Json* part(const RuntimePatch& patch, std::string_view member) {
 }
 
 // An empty list is an absent one: clients that write every member of a type send both alike, and a
-// patch cannot delete. Merged as it is, it would empty an atomic list.
+// patch cannot delete. If it were merged, it would empty an atomic list.
 void drop_empty_lists(kube::Json& value) {
   if (value.is_array()) {
     for (kube::Json& item : value.as_array()) drop_empty_lists(item);
@@ -45,7 +45,7 @@ void drop_empty_lists(kube::Json& value) {
   }
 }
 
-// What a patch says about the JobSet's spec; empty where it says nothing.
+// Returns what a patch says about the JobSet's spec; empty if it says nothing.
 kube::Json spec_changes(const RuntimePatch& patch) {
   const kube::Json* spec = part(patch, "spec");
   kube::Json changes = spec == nullptr ? kube::Json() : *spec;
@@ -53,13 +53,13 @@ kube::Json spec_changes(const RuntimePatch& patch) {
   return changes;
 }
 
-// Whether another controller or a scheduler acts on a pod by this label or annotation.
+// Returns whether another controller or a scheduler acts on a pod by this label or annotation.
 bool steers_pods(std::string_view key) {
   static constexpr std::array<std::string_view, 11> kDomains = {
       "kueue.x-k8s.io",      "jobset.sigs.k8s.io", "batch.kubernetes.io",    "trainer.kubeflow.org",
       "scheduling.x-k8s.io", "scheduling.k8s.io",  "scheduling.sigs.k8s.io", "volcano.sh",
       "yunikorn.apache.org", "kai.scheduler",      "koordinator.sh"};
-  if (key == "job-name" || key == "controller-uid") return true;  // of batch/v1
+  if (key == "job-name" || key == "controller-uid") return true;  // a label of batch/v1
   // Koordinator and older coscheduling plugins read "pod-group.scheduling.sigs.k8s.io" itself.
   const std::string_view prefix = key.substr(0, key.find('/'));
   return std::any_of(kDomains.begin(), kDomains.end(), [prefix](std::string_view domain) {
@@ -69,7 +69,7 @@ bool steers_pods(std::string_view key) {
 }
 
 // spec.labels and spec.annotations of v2.0 and v2.1 were meant for the pods as well, and are the
-// metadata of the legacy patch now. Answers them as a patch of the pods of each job; null without.
+// metadata of the legacy patch now. Returns them as a patch of the pods of each job; null without.
 kube::Json pod_metadata(Draft& draft, const RuntimePatch& patch) {
   const kube::Json* metadata = part(patch, "metadata");
   if (patch.manager != kLegacyManager || metadata == nullptr) return {};
@@ -112,7 +112,7 @@ kube::FieldError of_runtime(const Runtime& runtime, std::string_view detail) {
                        runtime.metadata.name, detail);
 }
 
-// Their paths are the runtime's, so the runtime is named.
+// The paths are those of the runtime, so the message names the runtime.
 void add_of_runtime(Draft& draft, kube::FieldErrors errors) {
   for (kube::FieldError& error : errors) {
     error.detail += fmt::format("{}in {} \"{}\"", error.detail.empty() ? "" : ", ",
@@ -132,7 +132,8 @@ void restore_order(kube::Json& spec, const JobSetSpec& original) {
     return found == place.end() ? place.size() : found->second;
   };
   auto& items = jobs->as_array();
-  std::vector<std::pair<std::size_t, std::size_t>> order;  // the rank, and where the job is now
+  // The rank, and the present index of the job.
+  std::vector<std::pair<std::size_t, std::size_t>> order;
   order.reserve(items.size());
   for (std::size_t i = 0; i < items.size(); ++i) order.emplace_back(rank(items[i]), i);
   if (std::is_sorted(order.begin(), order.end())) return;
@@ -172,7 +173,7 @@ bool merge_template(Draft& draft) {
   std::optional<kube::Json> merged;
   const auto& patches = draft.job.spec.runtimePatches;
   for (std::size_t i = 0; i < patches.size(); ++i) {
-    // What a patch says about pods comes after what it says about all of them.
+    // The patch's settings for some pods are merged after those for all pods.
     const std::array<kube::Json, 2> steps = {pod_metadata(draft, patches[i]),
                                              spec_changes(patches[i])};
     for (const kube::Json& changes : steps) {

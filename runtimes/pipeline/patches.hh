@@ -1,5 +1,5 @@
-// runtimePatches: what they may name, how they merge, where they contradict each other
-// (Kubeflow Trainer, pkg/runtime/core/trainingruntime.go).
+// This file has the rules of runtimePatches: what they may name, how they merge, where they
+// contradict each other (Kubeflow Trainer, pkg/runtime/core/trainingruntime.go).
 #pragma once
 
 #include <optional>
@@ -16,19 +16,19 @@ namespace trainer::pipeline {
 void merge_metadata(Draft& draft);
 
 // Fills draft.spec: the runtime's template with each patch merged strategically, in list order, and
-// with the jobs in the runtime's order. False, with the reason in draft.errors, where there is no
-// usable template or a patch does not merge.
+// with the jobs in the runtime's order. Returns false, with the reason in draft.errors, if there is
+// no usable template or a patch does not merge.
 bool merge_template(Draft& draft);
 
-// The rules about patches (Kubeflow Trainer, pkg/runtime/framework/plugins/jobset). Names are
-// looked up in the unpatched template: once merged, an unknown name would find itself.
+// Checks the rules about patches (Kubeflow Trainer, pkg/runtime/framework/plugins/jobset). Names
+// are looked up in the unpatched template: once merged, an unknown name would find itself.
 kube::FieldErrors check_patches(const TrainJob& job, const Runtime& runtime);
 
-// One sentence for each value that the patches of two managers (runtimePatches[].manager) set
-// differently; the later one wins.
+// Returns one sentence for each value that the patches of two managers (runtimePatches[].manager)
+// set differently; the later one wins.
 std::vector<std::string> find_patch_conflicts(const TrainJob& job);
 
-// "spec.runtimePatches[i]" where the journal names a patch as the source, else nullopt.
+// Returns "spec.runtimePatches[i]" if the journal names a patch as the source, else nullopt.
 std::optional<std::string> path_of_patch(const TrainJob& job, std::string_view source);
 
 }  // namespace trainer::pipeline

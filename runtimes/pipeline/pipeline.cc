@@ -29,12 +29,13 @@ kube::Json write_jobset(const Draft& draft) {
                                           {"kind", kJobSets.kind},
                                           {"metadata", std::move(metadata)},
                                           {"spec", write(draft.spec)}});
-  // Filled in here, because the webhook that fills them does not see writes of this controller.
+  // The defaults are filled in here, because the webhook that fills them does not see writes of
+  // this controller.
   jobset::apply_webhook_defaults(jobset);
   return jobset;
 }
 
-// The result names everything that cannot be built.
+// The result names all parts that cannot be built.
 kube::FieldErrors run_phases(Draft& draft) {
   const std::vector<const Plugin*> plugins = active_plugins(draft);
   for (const Plugin* plugin : plugins) plugin->enforce_ml_policy(draft);
@@ -80,7 +81,7 @@ std::vector<std::string> warn_about_plugins(const Runtime& runtime,
                                             const PipelineOptions& options) {
   constexpr std::size_t kFew = 16;  // a review is not to wait for more
   if (replicated_jobs_of(runtime).size() > kFew) return {};
-  TrainJob job;  // that says nothing itself
+  TrainJob job;  // a job without settings of its own
   job.metadata.name = "job";
   job.metadata.ns = "default";
   job.spec.runtimeRef.name = runtime.metadata.name;

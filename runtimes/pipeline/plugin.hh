@@ -1,4 +1,4 @@
-// What a plugin may do, and when.
+// This interface says what a plugin may do, and when.
 #pragma once
 
 #include <string>
@@ -10,60 +10,64 @@
 namespace trainer::pipeline {
 
 // A plugin knows one machine learning framework, gang scheduler or service. Its hooks run only for
-// drafts with which it is active, but where they say otherwise; a hook that a plugin does not
-// define does nothing. Plugins hold no state: all results are in the draft. What cannot be built
-// goes into `draft.errors`.
+// drafts with which it is active, unless they say otherwise. A hook that a plugin does not define
+// does nothing. Plugins hold no state: all results are in the draft. Errors about parts that cannot
+// be built go into `draft.errors`.
 class Plugin {
  public:
   virtual ~Plugin() = default;
-  // The name in explanations: "plugin torch".
+  // Returns the name in explanations: "plugin torch".
   virtual std::string_view source() const = 0;
-  // Whether the job, its runtime or the options ask for it. Read once, of a prepared draft.
+  // Returns whether the job, its runtime or the options ask for the plugin. It is called once, with
+  // a prepared draft.
   virtual bool is_active(const Draft&) const = 0;
 
-  // The ML policy that this plugin gives to a job whose runtime has none, or one without a
-  // framework, whose numNodes has been counted then; nullptr: it gives none. Called also where
-  // is_active() is false; the result outlives the draft.
+  // Returns the ML policy of this plugin for a job whose runtime has no policy, or one without a
+  // framework; nullptr if the plugin has none for it. numNodes has been counted at that time. It is
+  // also called if is_active() is false; the result outlives the draft.
   virtual const MlPolicy* implied_ml_policy(const Draft&) const { return nullptr; }
 
-  // The variables by which the nodes of a job of such a runtime find each other, for messages:
-  // "PET_*"; "" where this plugin gives none.
+  // Returns the variables by which the nodes of a job of such a runtime find each other, for
+  // messages: "PET_*"; "" if this plugin sets none.
   virtual std::string_view variables_of_nodes(const MlPolicy&) const { return {}; }
 
-  // Phases of build(), each run for all plugins before the next begins.
-  virtual void enforce_ml_policy(Draft&) const {}  // counts, env, ports, volumes of the framework
-  virtual void enforce_pod_spec(Draft&) const {}   // what the job itself says about its containers
-  // Gangs: counts and requests no longer change.
+  // These are the phases of build(). Each is run for all plugins before the next one begins.
+  virtual void enforce_ml_policy(Draft&) const {}  // the framework's counts, env, ports and volumes
+  virtual void enforce_pod_spec(Draft&) const {}   // the job's own settings of its containers
+  // Gangs are made here: counts and requests no longer change.
   virtual void enforce_pod_group_policy(Draft&) const {}
-  virtual void add_dependents(Draft&) const {}  // objects beside the JobSet
+  virtual void add_dependents(Draft&) const {}  // the objects beside the JobSet
 
-  // Those of add_dependents() that are kept up to date while pods of the stored JobSet run, since
-  // the kubelet brings a changed ConfigMap to them. Nothing is built then, so every plugin is
-  // asked.
+  // Adds those of add_dependents() that are kept up to date while pods of the stored JobSet run,
+  // since the kubelet brings a changed ConfigMap to them. Nothing is built then, so every plugin is
+  // called.
   virtual void refresh_dependents(const TrainJob&, const kube::Json& /*jobset*/,
                                   const PipelineOptions&, std::vector<DependentObject>&) const {}
 
-  // Admission. The draft is prepared (patches, counts and resources merged), and no phase has run.
+  // These are called in admission. The draft is prepared (patches, counts and resources merged),
+  // and no phase has run.
   virtual void validate(const Draft&, kube::FieldErrors&) const {}
   virtual void warn(const Draft&, std::vector<std::string>&) const {}
-  // In place of warn() where is_active() is false: what the job asks of this plugin without effect.
+  // It is called instead of warn() if is_active() is false, and reports the job's settings for this
+  // plugin that have no effect.
   virtual void warn_inactive(const Draft&, std::vector<std::string>&) const {}
 
-  // Admission of a runtime, or of a job of it before there is a draft. Asked of every plugin.
+  // It is called in admission of a runtime, or of a job of it before there is a draft. Every plugin
+  // is called.
   virtual void warn_runtime(const Runtime&, std::vector<std::string>&) const {}
-  // The PriorityClasses without which a job of the runtime is refused.
+  // Returns the PriorityClasses without which a job of the runtime is refused.
   virtual std::vector<std::string> priority_classes(const Runtime&) const { return {}; }
 };
 
 std::vector<const Plugin*> active_plugins(const Draft& draft);
 
-// Phases 1 to 3: patches merged into the template, pods counted, resources merged. Problems are in
-// `errors`. `stored` is the draft's.
+// Runs phases 1 to 3: patches are merged into the template, pods counted, resources merged.
+// Problems are in `errors`. `stored` is the draft's.
 Draft prepare(const TrainJob& job, const Runtime& runtime, const PipelineOptions& options,
               Journal journal, const kube::Json* stored = nullptr);
 
-// The warnings name what plugins set in the place of what the runtime says, in every job of it.
-// Runtimes of very many jobs are passed over.
+// The warnings name values that plugins set instead of the runtime's, in every job of it. Runtimes
+// of very many jobs are skipped.
 std::vector<std::string> warn_about_plugins(const Runtime& runtime, const PipelineOptions& options);
 
 }  // namespace trainer::pipeline

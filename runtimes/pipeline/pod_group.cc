@@ -16,7 +16,7 @@ DependentObject make_pod_group(const Draft& draft, const kube::Resource& resourc
        {"kind", resource.kind},
        {"metadata",
         kube::Json::object({{"name", draft.name()}, {"namespace", draft.job.metadata.ns}})},
-       // A group without members is refused, also that of a job with numNodes 0.
+       // A group without members is refused, also if its job has numNodes 0.
        {"spec", kube::Json::object({{"minMember", std::max<std::int64_t>(size.pods, 1)},
                                     {"minResources", gang::write_resources(size.requests)}})}});
   return group;

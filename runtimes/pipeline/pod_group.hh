@@ -1,4 +1,4 @@
-// What the PodGroups of different schedulers have in common.
+// The PodGroups of different schedulers have this in common.
 #pragma once
 
 #include "kube/model/meta.hh"
@@ -6,7 +6,7 @@
 
 namespace trainer::pipeline {
 
-// A PodGroup named like the job, with minMember and minResources of the gang. Call
+// Makes a PodGroup with the job's name, and with minMember and minResources of the gang. Call it
 // after finalize_pod_sets().
 DependentObject make_pod_group(const Draft& draft, const kube::Resource& resource);
 

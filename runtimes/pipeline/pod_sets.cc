@@ -31,7 +31,7 @@ void overlay_amounts(Draft& draft, kube::Json& resources, const kube::Json& desi
   }
 }
 
-// Claims merge by name. Dropping them, as upstream does, would take a device away without a notice.
+// Claims merge by name. Upstream drops them, which takes a device away without a notice.
 void overlay_claims(kube::Json& resources, const kube::Json& desired) {
   for (const kube::Json& claim : desired.get_array("claims")) {
     kube::Json& claims = resources["claims"];
@@ -52,8 +52,8 @@ std::size_t count_resources(const kube::Json& container) {
   return resources.get_object("limits").size() + resources.get_object("requests").size();
 }
 
-// A JobSet of an earlier version, or of upstream, whose launcher has nothing of the job's. No
-// update changes a container of a JobSet, so it keeps what it has.
+// This is a JobSet of an earlier version, or of upstream, whose launcher has none of the job's
+// settings. No update changes a container of a JobSet, so it keeps what it has.
 bool is_stored_without_trainer(const Draft& draft, std::size_t launcher) {
   const kube::Json* stored = draft.stored_container(launcher);
   const kube::Json* patched = draft.container(launcher, kNode);
@@ -78,8 +78,8 @@ std::optional<std::size_t> find_unlabelled_launcher(const Draft& draft) {
   return launcher;
 }
 
-// Whether resourcesPerNode is for the job: a launcher that is no node needs what its runtime says,
-// unless no other job takes the resources.
+// Returns whether resourcesPerNode is for the job: a launcher that is no node needs the resources
+// of its runtime, unless no other job takes the job's.
 bool takes_resources(const Draft& draft, std::size_t index) {
   const PodSet& set = draft.pod_sets[index];
   if (set.ancestor == kTrainerStep) return true;
@@ -145,7 +145,7 @@ void count_pods(Draft& draft) {
 }
 
 bool check_copies(Draft& draft) {
-  constexpr std::size_t kFew = 16;  // even of the largest objects
+  constexpr std::size_t kFew = 16;  // even the largest objects are below this
   if (draft.pod_sets.size() <= kFew) return true;
   const std::size_t settings = kube::print_json(write(draft.job.spec)).size();
   std::size_t bytes = draft.pod_sets.size() * draft.subdomain().size();
@@ -199,9 +199,10 @@ void finalize_pod_sets(Draft& draft) {
     kube::Json& spec = draft.spec.replicatedJobs[i].template_["spec"];
     spec.set("parallelism", set.count);
     spec.set("completions", set.count);
-    // Amounts of the job and of plugins came after normalize(); their zeros are meant.
+    // Amounts of the job and of plugins came after normalize(); their zeros are intended.
     kube::canonicalise_quantities(draft.pod_template(i));
-    // A limit without a request is a request by the time a scheduler sees the pod.
+    // The API server turns a limit without a request into a request before a scheduler sees the
+    // pod.
     set.requests = kube::pod_requests(draft.pod_template(i));
     set.pod_prefix = fmt::format("{}-{}-", draft.name(), set.name);
     set.subdomain = draft.subdomain();
@@ -250,7 +251,7 @@ kube::FieldErrors check_names(const Draft& draft) {
     const PodSet& set = draft.pod_sets[i];
     std::string pod = fmt::format("{}-{}-{}-{}", draft.name(), set.name,
                                   std::max(set.replicas - 1, 0), std::max(set.count - 1, 0));
-    // The Job controller appends these where pods have an index, as JobSet makes them by default.
+    // The Job controller appends these if pods have an index, which is JobSet's default.
     if (!is_without_index(draft, i)) pod += "-abcde";
     if (longest != nullptr && pod.size() <= longest_pod.size()) continue;
     longest = &set;

@@ -20,7 +20,7 @@ struct Field {
   kube::Json value;
 };
 
-// The largest amount of the job from which processes are counted; nullopt where it names none.
+// Returns the largest amount of the job from which processes are counted; nullopt if it names none.
 std::optional<Field> counted_amount(const Draft& draft) {
   std::optional<Field> found;
   std::optional<kube::Quantity> most;

@@ -1,4 +1,4 @@
-// Names of environment variables that a framework's plugin sets itself.
+// A framework's plugin sets environment variables of these names itself.
 #pragma once
 
 #include <string_view>
@@ -9,8 +9,8 @@
 
 namespace trainer::pipeline {
 
-// One error for each entry of spec.trainer.env that uses a reserved name. `alternative` says how to
-// get what the variable is for.
+// Adds one error for each entry of spec.trainer.env that uses a reserved name. `alternative` says
+// how to get what the variable is for.
 void refuse_reserved_env(const TrainJob& job, const std::vector<std::string_view>& reserved,
                          std::string_view alternative, kube::FieldErrors& errors);
 

@@ -1,5 +1,5 @@
-// Warnings about runtimes: what the Python SDK demands of them, and settings that contradict
-// each other.
+// Runtimes get warnings about what the Python SDK demands of them, and about settings that
+// contradict each other.
 #include <fmt/format.h>
 
 #include <string>
@@ -24,7 +24,7 @@ const JobSetSpec* jobs_of(const Runtime& runtime) {
   return replicated_jobs_of(runtime).empty() ? nullptr : &*runtime.spec.template_->spec;
 }
 
-// The container from which the SDK reads what a runtime trains with.
+// Returns the container from which the SDK reads how a runtime trains.
 const kube::Json* sdk_container(const JobSetSpec& spec) {
   for (const ReplicatedJob& job : spec.replicatedJobs) {
     if (!is_trainer(job)) continue;
@@ -64,7 +64,7 @@ void warn_about_sdk(const Runtime& runtime, std::vector<std::string>& out) {
         pipeline::names_read_by_sdk()));
 }
 
-// Jobs of the runtime cannot start, or restart otherwise than it says.
+// Jobs of the runtime cannot start, or restart differently than it says.
 void warn_about_failure_policies(const Runtime& runtime, std::vector<std::string>& out) {
   const auto warn = [&](const std::vector<FailurePolicyRule>& rules, const std::string& path) {
     const auto errors = pipeline::check_failure_rules(rules, replicated_jobs_of(runtime), path);

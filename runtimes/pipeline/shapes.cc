@@ -11,7 +11,7 @@ namespace trainer::pipeline {
 
 namespace {
 
-// A field's path, made into text only for an error.
+// This is a field's path, made into text only for an error.
 struct Path {
   const Path* above = nullptr;
   std::string_view name;
@@ -31,7 +31,7 @@ struct Checker {
         kube::invalid(path.text(), value, "must be {}, not {}", desired, value.type_name()));
   }
 
-  // The member when it is an object; null counts as absent.
+  // Returns the member if it is an object; null counts as absent.
   const kube::Json* object(const kube::Json& parent, const Path& path) {
     const kube::Json& found = parent.get(path.name);
     if (found.is_object()) return &found;
@@ -39,7 +39,7 @@ struct Checker {
     return nullptr;
   }
 
-  // The member when it is a list of objects.
+  // Returns the member if it is a list of objects.
   const kube::Json* objects(const kube::Json& parent, const Path& path) {
     const kube::Json& found = parent.get(path.name);
     if (found.is_null()) return nullptr;

@@ -1,4 +1,4 @@
-// Extensions that a job or a runtime asks for by annotation, not by a field: typed clients of the
+// A job or a runtime asks for some extensions by annotation, not by a field: typed clients of the
 // upstream API drop fields that they do not know, and keep annotations.
 #pragma once
 
@@ -12,14 +12,14 @@ namespace trainer::pipeline {
 
 struct Setting {
   std::string_view value;  // borrowed from the draft's job or runtime
-  std::string path;        // for errors: "metadata.annotations[KEY]", or "spec.runtimeRef"
+  std::string path;        // the path for errors: "metadata.annotations[KEY]", or "spec.runtimeRef"
 };
 
-// The annotation of the job, else that of its runtime (not of the runtime's template).
+// Returns the annotation of the job, else that of its runtime (not of the runtime's template).
 std::optional<Setting> find_setting(const Draft& draft, std::string_view key);
 
-// "true" or "false"; `otherwise` where it is absent. Any other value counts as "false", and
-// check_switch() refuses it.
+// Returns the value of "true" or "false"; `otherwise` if it is absent. Any other value counts as
+// "false", and check_switch() refuses it.
 bool is_switched_on(const Draft& draft, std::string_view key, bool otherwise);
 void check_switch(const Draft& draft, std::string_view key, kube::FieldErrors& errors);
 

@@ -20,7 +20,7 @@ std::string_view variables_of(const MlPolicy& policy, const Plugins& plugins) {
   return {};
 }
 
-// The job that is meant to train: by its name, else by that of its container, else the first one
+// Returns the job that should train: by its name, else by that of its container, else the first one
 // that is no initializer.
 std::optional<std::size_t> find_unlabelled(const std::vector<ReplicatedJob>& jobs) {
   const auto find = [&jobs](const auto& is_meant) -> std::optional<std::size_t> {

@@ -1,4 +1,4 @@
-// Warnings about the label by which a job of a runtime is the one that trains.
+// A job of a runtime trains if it has a label. These warnings are about that label.
 #pragma once
 
 #include <string>
@@ -8,18 +8,18 @@
 
 namespace trainer::pipeline {
 
-// Of a runtime's framework whose nodes would not find each other: because no job has the label, or
+// The nodes of a runtime's framework would not find each other: because no job has the label, or
 // because a second one has it. Upstream accepts both.
 struct LabelWarning {
-  std::size_t job = 0;  // which of the jobs
-  std::string text;     // "job \"node\" has no label ...", with the way out
+  std::size_t job = 0;  // the index of the job
+  std::string text;     // "job \"node\" has no label ...", and how to fix it
 };
 
 // `policy` may be nullptr.
 std::vector<LabelWarning> warn_about_trainer_label(const std::vector<ReplicatedJob>& jobs,
                                                    const MlPolicy* policy, const Plugins& plugins);
 
-// The sentence as warn_runtime() has it.
+// Returns the sentence of warn_runtime().
 std::string text_for_runtime(const LabelWarning& warning);
 
 }  // namespace trainer::pipeline

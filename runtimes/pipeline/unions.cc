@@ -22,7 +22,7 @@ constexpr std::array<std::string_view, 2> kEnv = {"value", "valueFrom"};
 constexpr std::array<std::string_view, 4> kProbe = {"exec", "grpc", "httpGet", "tcpSocket"};
 constexpr std::array<std::string_view, 4> kHandler = {"exec", "httpGet", "sleep", "tcpSocket"};
 
-// Validation of each: k8s.io/kubernetes, pkg/apis/core/validation/validation.go.
+// The unions are validated by k8s.io/kubernetes, pkg/apis/core/validation/validation.go.
 constexpr std::array<PodUnion, 9> kUnions = {{
     {"env", kEnv},           // validateEnvVarValueFrom: "may not be specified when `value` is ..."
     {"valueFrom", {}},       // "may not have more than one field specified at a time"
@@ -44,7 +44,7 @@ bool is_source(const PodUnion& of, std::string_view member) {
   return of.members.empty() ? member != "name" : is_one_of(member, of.members);
 }
 
-// Drops from `target` what a source in `patch` replaces.
+// Drops from `target` the source that one in `patch` replaces.
 void drop_other_sources(const PodUnion& of, Json& target, const Json& patch) {
   const auto sets = [&](const Json::Object::Member& member) {
     return is_source(of, member.first) && !member.second.is_null();
@@ -64,7 +64,7 @@ void drop_replaced(std::string_view field, Json& target, const Json& patch) {
     target.erase("localhostProfile");
 }
 
-// The items of a merged list that both have: change, target.
+// These are the items of a merged list that both have: change, target.
 using Pairs = std::vector<std::pair<const Json*, Json*>>;
 
 Pairs pairs_of(Json::Array& target, const Json::Array& patch, std::string_view key) {
@@ -79,7 +79,7 @@ Pairs pairs_of(Json::Array& target, const Json::Array& patch, std::string_view k
   return pairs;
 }
 
-// Visits what both have, along the merge keys. `type`: the path for the table of keys.
+// Visits what both have, along the merge keys. `type` is the path for the table of keys.
 void walk(Json& target, const Json& patch, const std::string& type) {
   for (const auto& [name, change] : patch.as_object()) {
     Json* member = target.find(name);

@@ -1,4 +1,5 @@
-// Objects of which one member replaces another: the unions of the pod schema (core/v1).
+// In a union, one member of an object replaces another: these are the unions of the pod schema
+// (core/v1).
 #pragma once
 
 #include <span>
@@ -13,17 +14,16 @@ namespace trainer::pipeline {
 // member would make one.
 struct PodUnion {
   std::string_view field;  // "env", "livenessProbe": an object, or a list of such
-  std::span<const std::string_view> members;  // empty: all but `name`
+  std::span<const std::string_view> members;  // empty: all except `name`
 };
 std::span<const PodUnion> pod_unions();
 
-// Profiles of which `localhostProfile` belongs to type Localhost alone.
+// Returns the profiles in which `localhostProfile` is only for the type Localhost.
 std::span<const std::string_view> pod_profiles();
 
-// Merges what a patch says into a JobSet's spec: a strategic merge, in which a member of a union
-// that the patch sets replaces the one that was there. kubectl's merge leaves both, and expects the
-// user to take one away; a runtime patch cannot take anything away. Errors: those of
-// kube::strategic_merge().
+// Merges a patch into a JobSet's spec: a strategic merge, in which a member of a union that the
+// patch sets replaces the former member. kubectl's merge leaves both, and expects the user to
+// remove one; a runtime patch cannot remove anything. Errors are those of kube::strategic_merge().
 kube::Result<kube::Json> merge_runtime_patch(kube::Json spec, const kube::Json& patch);
 
 }  // namespace trainer::pipeline

@@ -22,7 +22,7 @@ void warn_about_metadata(const kube::Json& metadata, const std::string& path,
                       kube::join_field(path, member)));
 }
 
-// completions are always what parallelism is, and of a job that trains both follow from the policy.
+// completions always equal parallelism, and if a job trains, both follow from the policy.
 void warn_about_counts(const Runtime& runtime, const ReplicatedJob& job, const std::string& path,
                        std::vector<std::string>& warnings) {
   const auto& policy = runtime.spec.mlPolicy;

@@ -25,7 +25,7 @@ const kube::Json& pod_spec_of(const Draft& draft, std::size_t index) {
   return draft.pod_template(index).get("spec");
 }
 
-// The claims that only one machine can mount.
+// Returns the claims that only one machine can mount.
 std::set<std::string, std::less<>> claims_for_one_node(const Draft& draft) {
   std::set<std::string, std::less<>> names;
   for (const VolumeClaimPolicy& policy : draft.spec.volumeClaimPolicies)
@@ -59,7 +59,7 @@ void warn_about_host_network(const Draft& draft, std::size_t index, std::vector<
                   draft.pod_sets[index].name, draft.runtime.metadata.name));
 }
 
-// What a job asks of its trainer without an effect.
+// Warns about the job's settings for its trainer that have no effect.
 void warn_about_trainer(const Draft& draft, std::vector<std::string>& out) {
   const Trainer& trainer = trainer_of(draft.job);
   const MlPolicy* policy = draft.ml_policy();
@@ -90,8 +90,8 @@ std::set<std::string_view> mounted_volumes(const kube::Json& pod_spec) {
   return names;
 }
 
-// The first volume that a patch adds to a job and no container mounts; those of sidecars that are
-// injected later are mounted by these.
+// Returns the first volume that a patch adds to a job and no container mounts. The sidecars that
+// are injected later mount their own volumes.
 const kube::Json* find_unmounted(const kube::Json::Array& volumes,
                                  const std::set<std::string_view>& mounted) {
   const auto at = std::ranges::find_if(volumes, [&mounted](const kube::Json& volume) {
@@ -102,7 +102,8 @@ const kube::Json* find_unmounted(const kube::Json::Array& volumes,
   return at == volumes.end() ? nullptr : &*at;
 }
 
-// What patches add and nothing uses: volumes without a mount, and a queue that only the JobSet has.
+// Warns about parts of patches that nothing uses: volumes without a mount, and a queue that only
+// the JobSet has.
 void warn_about_patches(const Draft& draft, std::vector<std::string>& out) {
   // Each job is searched once, whatever number of patches names it.
   std::map<std::string_view, std::size_t> jobs;
@@ -135,7 +136,7 @@ void warn_about_patches(const Draft& draft, std::vector<std::string>& out) {
   }
 }
 
-// The job's env is written as upstream converts it, which drops a value beside a source.
+// The job's env is converted by upstream's rules, which drop a value beside a source.
 void warn_about_values(const std::vector<kube::Json>& env, std::string_view path,
                        std::vector<std::string>& out) {
   for (std::size_t i = 0; i < env.size(); ++i)

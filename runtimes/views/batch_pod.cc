@@ -52,7 +52,7 @@ void read_metadata(PodView& view, const kube::ObjectMeta& meta) {
   view.ignored_index_failures = count(kIndexIgnoredFailureCountKey).value_or(0);
 }
 
-// When the last container has ended; nullopt where one has not.
+// Returns when the last container has ended; nullopt if one has not.
 std::optional<kube::Time> end_of_containers(const Json& status) {
   std::optional<kube::Time> end;
   for (const Json& container : status.get_array("containerStatuses")) {
@@ -64,7 +64,7 @@ std::optional<kube::Time> end_of_containers(const Json& status) {
   return end;
 }
 
-// As pkg/controller/job/backoff_utils.go, getFinishedTime, finds it.
+// The rule is that of pkg/controller/job/backoff_utils.go, getFinishedTime.
 kube::Time finish_time(const PodView& view, const kube::ObjectMeta& meta, const Json& pod) {
   if (const auto end = end_of_containers(pod.get("status"))) return *end;
   const Json& ready = find_condition(view.conditions, "Ready");

@@ -18,7 +18,7 @@ struct JobMembers {
       *pod_template, *start_time, *active, *ready, *succeeded, *failed, *conditions;
 };
 
-// Of a pod template: where, and what a resume may merge.
+// This is a member of a pod template: its place, and what a resume may merge.
 struct SchedulingMember {
   std::string_view part;
   std::string_view name;
@@ -66,7 +66,7 @@ const MemberRules<JobMembers>& members_of_jobs() {
   return kMembers;
 }
 
-// Only of a suspended Job the template counts.
+// The template counts only while a Job is suspended.
 MemberRules<JobMembers> without_template(MemberRules<JobMembers> rules) {
   std::erase_if(rules, [](const auto& rule) { return rule.member == &JobMembers::pod_template; });
   return rules;
@@ -83,7 +83,7 @@ std::optional<std::int32_t> int_of(const Json& value) {
   return static_cast<std::int32_t>(std::clamp(value.as_int(), kMin, kMax));
 }
 
-// The uid of the controller, provided that it is a JobSet.
+// Returns the uid of the controller, if it is a JobSet.
 std::string jobset_uid(const Json& owners) {
   if (!owners.is_array()) return {};
   for (const Json& owner : owners.as_array()) {
@@ -140,7 +140,8 @@ std::shared_ptr<JobView> transform_job(std::string_view json_text) {
   static const kube::JsonFilter kUsual = filter_of(without_template(members_of_jobs()));
   auto job = kube::parse_json(json_text, kube::kObjectLimits, kUsual);
   if (job && job->get("spec").get_bool("suspend")) {
-    // As long as the Job is suspended, the view holds this: of a larger template it goes without.
+    // The view holds this part as long as the Job is suspended. It leaves out the part if the
+    // template is larger.
     constexpr kube::JsonLimits kHeld{.max_values = 20'000};
     if (auto suspended = kube::parse_json(json_text, kHeld, kSuspended)) job = std::move(suspended);
   }

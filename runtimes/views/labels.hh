@@ -1,4 +1,4 @@
-// The labels and annotations by which Jobs and pods are recognised (JobSet,
+// Jobs and pods are recognised by these labels and annotations (JobSet,
 // api/jobset/v1alpha2/jobset_types.go). Pure.
 #pragma once
 
@@ -6,13 +6,13 @@
 
 namespace trainer {
 
-// A pod's index in its Job: an annotation, and since Kubernetes 1.28 also a label.
+// A pod's index in its Job is an annotation, and since Kubernetes 1.28 also a label.
 inline constexpr std::string_view kCompletionIndexKey = "batch.kubernetes.io/job-completion-index";
 
-// Of a job that Kueue starts.
+// Kueue starts jobs with this label.
 inline constexpr std::string_view kQueueLabel = "kueue.x-k8s.io/queue-name";
 
-// Of the pods and Services of kubeflow.org/v1 jobs (Training Operator, common_types.go).
+// Pods and Services of kubeflow.org/v1 jobs have these labels (Training Operator, common_types.go).
 inline constexpr std::string_view kV1OperatorNameKey = "training.kubeflow.org/operator-name";
 inline constexpr std::string_view kV1JobNameKey = "training.kubeflow.org/job-name";
 inline constexpr std::string_view kV1ReplicaTypeKey = "training.kubeflow.org/replica-type";
@@ -21,11 +21,11 @@ inline constexpr std::string_view kV1JobRoleKey = "training.kubeflow.org/job-rol
 
 namespace jobset {
 
-// Of an owner reference.
+// An owner reference to a JobSet has these values.
 inline constexpr std::string_view kApiVersion = "jobset.x-k8s.io/v1alpha2";
 inline constexpr std::string_view kKind = "JobSet";
 
-// Labels and annotations at once, on Jobs and on their pod templates, unless said otherwise.
+// These are both labels and annotations, on Jobs and on their pod templates, unless said otherwise.
 inline constexpr std::string_view kJobSetNameKey = "jobset.sigs.k8s.io/jobset-name";
 inline constexpr std::string_view kJobSetUidKey = "jobset.sigs.k8s.io/jobset-uid";
 inline constexpr std::string_view kReplicatedJobNameKey = "jobset.sigs.k8s.io/replicatedjob-name";
@@ -42,18 +42,18 @@ inline constexpr std::string_view kRestartAttemptKey = "jobset.sigs.k8s.io/resta
 inline constexpr std::string_view kJobRestartAttemptKey = "jobset.sigs.k8s.io/job-restart-attempt";
 inline constexpr std::string_view kCoordinatorKey = "jobset.sigs.k8s.io/coordinator";
 inline constexpr std::string_view kPriorityKey = "jobset.sigs.k8s.io/priority";  // pod label only
-// Annotations that users write.
+// Users write these annotations.
 inline constexpr std::string_view kExclusiveTopologyKey =
     "alpha.jobset.sigs.k8s.io/exclusive-topology";
 inline constexpr std::string_view kNodeSelectorKey = "alpha.jobset.sigs.k8s.io/node-selector";
-// Of the node selector strategy: a node's label and taint.
+// The node selector strategy uses these: a node's label and taint.
 inline constexpr std::string_view kNamespacedJobKey = "alpha.jobset.sigs.k8s.io/namespaced-job";
 inline constexpr std::string_view kNoScheduleKey = "alpha.jobset.sigs.k8s.io/no-schedule";
-// Pod annotation that the in-place restart agent writes.
+// The in-place restart agent writes this pod annotation.
 inline constexpr std::string_view kInPlaceRestartAttemptKey =
     "jobset.sigs.k8s.io/in-place-restart-attempt";
-// Annotations of a JobSet, extensions of this controller: see jobset/disruption.hh, and for the
-// names of replicated jobs, separated by commas, jobset/restart.cc.
+// These annotations of a JobSet are extensions of this controller: see jobset/disruption.hh, and
+// jobset/restart.cc for the names of replicated jobs, separated by commas.
 inline constexpr std::string_view kMaxDisruptionRestartsKey =
     "trainer.kubeflow.org/max-disruption-restarts";
 inline constexpr std::string_view kKeptOnRestartKey = "trainer.kubeflow.org/kept-on-restart";

@@ -1,6 +1,6 @@
-// The members of a watched object that are read, as one list: the filter of the object's text and
-// the values that its reader gets both come from it, so neither can have what the other lacks.
-// Pure.
+// The members that are read of a watched object are one list: the filter of the object's text and
+// the values that its reader gets both come from it, so neither can have a member that the other
+// lacks. Pure.
 #pragma once
 
 #include <algorithm>
@@ -12,12 +12,13 @@
 
 namespace trainer {
 
-// `Members`: a struct of pointers, one for each member that is read.
+// `Members` is a struct of pointers, one for each member that is read.
 template <class Members>
 struct MemberRule {
   const kube::Json* Members::*member;
   std::vector<std::string_view> path;
-  // What is read of the member, or of each item of a list; empty: all of it.
+  // These are the parts that are read of the member, or of each item of a list; if it is empty, all
+  // of it is read.
   std::vector<kube::JsonFilter> below = {};
 };
 

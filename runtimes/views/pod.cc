@@ -77,7 +77,7 @@ const Json* find_condition(const PodMembers& of, std::string_view type) {
 }
 
 // The kubelet calls a pod not ready as soon as its containers have ended, and succeeded only when
-// it has cleaned up behind them. Containers of a Job that ended with 0 are not started again.
+// it has cleaned up after them. Containers of a Job that ended with 0 are not started again.
 bool have_all_ended_well(const PodMembers& of) {
   const Json::Array& containers = items_of(*of.containers);
   return !containers.empty() &&
@@ -86,7 +86,7 @@ bool have_all_ended_well(const PodMembers& of) {
          });
 }
 
-// What every container passes through before it runs does not say why a pod waits.
+// Every container passes through these states before it runs, so they do not say why a pod waits.
 bool is_ordinary_wait(std::string_view reason) {
   return reason.empty() || reason == "ContainerCreating" || reason == "PodInitializing";
 }
@@ -119,7 +119,7 @@ std::optional<PodView::Failure> read_termination(const Json& container) {
     if (ended.get_int("signal") != 0) {
       failure.signal = static_cast<std::int32_t>(ended.get_int("signal"));
     } else if (*failure.exit_code > 128 && *failure.exit_code < 128 + 65) {
-      failure.signal = *failure.exit_code - 128;  // how container runtimes report a signal
+      failure.signal = *failure.exit_code - 128;  // container runtimes report a signal in this way
     }
     failure.reason = ended.get_string("reason", "Error");
     failure.message = keep_tail(ended.get_string("message"), kMaxFailureText);
@@ -165,7 +165,8 @@ void read_failure(PodView& view, const PodMembers& of) {
   read_pod_failure(view, of);
 }
 
-// When a pod was asked to go: its deletionTimestamp is the end of its grace period.
+// Returns when the deletion of a pod was requested: its deletionTimestamp is the end of its grace
+// period.
 std::optional<kube::Time> deletion_request(const PodMembers& of) {
   const auto deadline = kube::Time::parse(text_of(*of.deletion_timestamp));
   if (!deadline) return std::nullopt;
@@ -177,21 +178,21 @@ void drop_failure_by_deletion(PodView& view, const PodMembers& of) {
   const auto asked = deletion_request(of);
   if (!asked || !view.failure || view.is_disrupted) return;
   const auto& ended = view.failure->finished_at;
-  // Times are whole seconds: within the second of the request only the way it ended separates an
-  // effect from a cause.
+  // Times are whole seconds. Within the second of the request, only the way in which the pod ended
+  // separates an effect from a cause.
   const bool was_killed = (view.failure->signal == 15 || view.failure->signal == 9) &&
                           view.failure->reason != "OOMKilled";
   if (!ended || *ended > *asked || (*ended == *asked && was_killed)) view.failure.reset();
 }
 
-// Pod failures that no restart of the program could have avoided and that carry no condition.
+// No restart of the program could have avoided these pod failures, which carry no condition.
 bool is_disruption_reason(std::string_view reason) {
   return reason == "NodeLost" || reason == "UnexpectedAdmissionError" || reason == "NodeShutdown" ||
          reason == "Preempting";
 }
 
-// The others make room for a more important pod, or for a placement rule (k8s.io/api/core/v1,
-// "DisruptionTarget").
+// Pods with the other reasons make room for a more important pod, or for a placement rule
+// (k8s.io/api/core/v1, "DisruptionTarget").
 bool is_disruption_of_node(std::string_view reason) {
   return reason == "DeletionByTaintManager" || reason == "EvictionByEvictionAPI" ||
          reason == "DeletionByPodGC" || reason == "TerminationByKubelet";

@@ -1,5 +1,5 @@
-// What is kept of a Pod, and how it is read from what the API server sends. Pure; called once for
-// each watch event, so it keeps little.
+// The view is the part of a Pod that is kept, and says how it is read from the API server's
+// objects. Pure; it is made for each watch event, so it keeps little.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@
 
 namespace trainer {
 
-// A Pod, for the TrainJob's status, for the JobSet controller and for exclusive placement. Strings
-// without a value are empty.
+// This is a Pod, for the TrainJob's status, for the JobSet controller and for exclusive placement.
+// Strings without a value are empty.
 struct PodView {
   std::string name;
   std::string ns;
@@ -34,16 +34,17 @@ struct PodView {
   // No restart of the program could have avoided its end: DisruptionTarget, or a reason such as
   // NodeLost.
   bool is_infrastructure_failure = false;
-  // As that, and its node was lost, drained or short of something.
+  // No restart could have avoided its end, and its node was lost, drained or short of something.
   bool is_node_failure = false;
-  // Leads a Job under exclusive placement, and has a node, and is neither over nor being deleted.
+  // The pod leads a Job under exclusive placement, has a node, and is neither over nor being
+  // deleted.
   bool is_exclusive_leader = false;
   std::string node_name;
-  // ErrImagePull, CreateContainerConfigError, Unschedulable, SchedulingGated, ...; what every pod
-  // passes through (ContainerCreating, PodInitializing) stays empty.
+  // This is ErrImagePull, CreateContainerConfigError, Unschedulable, SchedulingGated, ...; it is
+  // empty in states that every pod passes through (ContainerCreating, PodInitializing).
   std::string waiting_reason;
   std::string waiting_message;
-  // Of a failed pod: the container that ended first with a failure.
+  // In a failed pod, this is the container that ended first with a failure.
   struct Failure {
     std::string container;
     std::optional<std::int32_t> exit_code;
@@ -57,21 +58,21 @@ struct PodView {
   std::optional<std::string> in_place_attempt;  // annotation in-place-restart-attempt, unparsed
   std::int32_t restart_count = 0;               // the largest of its containers and init containers
   kube::ObjectKey key() const { return {ns, name}; }
-  // False for a pod of a former JobSet of the same name.
+  // Returns false for a pod of a former JobSet of the same name.
   bool is_of_jobset(std::string_view of_uid) const {
     return jobset_uid.empty() || jobset_uid == of_uid;
   }
   friend bool operator==(const PodView&, const PodView&) = default;
 };
 
-// From one object, or its JSON text. nullptr when it is no JSON object with a name; members of
-// unexpected types count as absent. A failure that a pod suffers only because it was being deleted
-// is left out: it is an effect, never a cause.
+// Reads one object, or its JSON text. The result is nullptr if it is no JSON object with a name;
+// members of unexpected types count as absent. A failure that a pod has only because it was being
+// deleted is left out: it is an effect, never a cause.
 std::shared_ptr<PodView> view_pod(const kube::Json& pod);
 std::shared_ptr<PodView> transform_pod(std::string_view json_text);
 
-// Exclusive placement, by a pod's annotations: whether the pod's node is decided by its leader's
-// domain, and whether it is the leader, the pod of completion index 0.
+// These read exclusive placement from a pod's annotations: whether the leader's domain decides
+// about the pod's node, and whether the pod is the leader, the pod of completion index 0.
 bool is_exclusively_placed(const kube::Json& annotations);
 bool is_placement_leader(const kube::Json& annotations);
 

@@ -18,7 +18,7 @@ using kube::Json;
 
 constexpr std::size_t kMaxTroubleText = 900;  // an event's message has at most 1,024 bytes
 
-// Whether the latest run that has ended, ended with a failure.
+// Returns whether the latest run that has ended, ended with a failure.
 bool has_failed(const Json& container) {
   const Json& now = container.get("state").get("terminated");
   const Json& ended = now.is_object() ? now : container.get("lastState").get("terminated");
@@ -29,7 +29,7 @@ void add_trouble(PodView& view, std::string_view reason, std::string message) {
   view.troubles.push_back({std::string(reason), keep_head(message, kMaxTroubleText)});
 }
 
-// As pkg/core/job.go, RecordAbnormalPods, words it.
+// The words are those of pkg/core/job.go, RecordAbnormalPods.
 void read_container_trouble(PodView& view, const Json& container) {
   const std::string_view name = container.get_string("name");
   const Json& ended = container.get("state").get("terminated");
@@ -45,8 +45,7 @@ void read_container_trouble(PodView& view, const Json& container) {
                             waiting.get_string("message")));
 }
 
-// Of the conditions, the one that changed last. Times are RFC 3339 in UTC, whose texts are in
-// order.
+// The condition that changed last counts. Times are RFC 3339 in UTC, whose texts are in order.
 void read_condition_trouble(PodView& view, const Json& status) {
   const Json::Array& conditions = status.get_array("conditions");
   const auto newest =

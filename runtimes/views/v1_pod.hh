@@ -1,5 +1,5 @@
-// What is kept of a Pod of a V1 job. A view of its own: these pods carry other labels, and the view
-// of the pods of TrainJobs need not grow for them. Pure.
+// The view of a Pod of a V1 job is the part that is kept. It is a view of its own: these pods carry
+// other labels, and the view of the pods of TrainJobs need not grow for them. Pure.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,12 @@ namespace trainer::v1 {
 
 struct PodView : trainer::PodView {
   std::string job;                              // label training.kubeflow.org/job-name
-  std::string owner_uid;                        // of its controller
-  std::string replica_type;                     // label, lower case: "worker"
-  std::string reason;                           // of its status: "Evicted"
+  std::string owner_uid;                        // the uid of its controller
+  std::string replica_type;                     // the label, in lower case: "worker"
+  std::string reason;                           // the reason in its status: "Evicted"
   std::int32_t restarts = 0;                    // the sum over its containers and init containers
   std::optional<std::int64_t> active_deadline;  // spec.activeDeadlineSeconds
-  // Of the latest runs of its containers one failed (of its init containers, while it is Pending);
+  // The latest run of one of its containers failed (of its init containers, while it is Pending);
   // it may be in a back-off, or run again.
   bool has_failed_last = false;
   bool is_backing_off = false;  // such a container does not run now
@@ -29,9 +29,9 @@ struct PodView : trainer::PodView {
     std::int32_t code = 0;
     friend bool operator==(const Exit&, const Exit&) = default;
   };
-  std::vector<Exit> exits;  // of containers whose present state is terminated
-  // What a V1 job says in events of its pods' troubles: a container's wait with a message, its end
-  // with another code than 0, or a condition that is not True.
+  std::vector<Exit> exits;  // the ends of containers whose present state is terminated
+  // A V1 job reports this in events about its pods' troubles: a container's wait with a message,
+  // its end with another code than 0, or a condition that is not True.
   struct Trouble {
     std::string reason;
     std::string message;  // begins with "Error pod NAME"
@@ -44,7 +44,8 @@ struct PodView : trainer::PodView {
   bool is_over() const { return phase == "Succeeded" || phase == "Failed"; }
 };
 
-// From one object, or its JSON text, as for trainer::PodView. nullptr where it has no name.
+// Reads one object, or its JSON text, like trainer::PodView. The result is nullptr if it has no
+// name.
 std::shared_ptr<PodView> view_pod(const kube::Json& pod);
 std::shared_ptr<PodView> transform_pod(std::string_view json_text);
 
