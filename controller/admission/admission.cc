@@ -14,7 +14,8 @@ using kube::Task;
 
 namespace {
 
-// Of refusals, since a client without access could fill the log with them.
+// This limits the texts of refusals in the log, since a client without access could fill it with
+// them.
 constexpr std::size_t kMaxLoggedText = 1'024;
 constexpr std::chrono::seconds kLogInterval(1);
 constexpr int kLogBurst = 10;
@@ -63,7 +64,7 @@ Task<kube::ServerResponse> Admission::handle(kube::ServerRequest request) {
     co_return kube::ServerResponse::text(405, "an AdmissionReview is sent with POST");
   static const kube::JsonFilter kRead = read_of_reviews();
   // Any client that reaches the port can send a review: without limits, its 7 MB could become 300
-  // MB. A review holds an object twice, and such a pair has fewer values, too.
+  // MB. A review holds an object twice, and even such a pair has fewer values.
   auto document = kube::parse_json(request.body, kube::kObjectLimits, kRead);
   if (!document)
     co_return kube::ServerResponse::text(400, "not a JSON document: " + document.error().message);

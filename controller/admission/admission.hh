@@ -1,4 +1,4 @@
-// Answers the API server's admission reviews.
+// The API server's admission reviews are answered here.
 #pragma once
 
 #include <chrono>
@@ -26,10 +26,10 @@ namespace trainer {
 // at debug. Concurrency: the io_context thread of `client`; requests may overlap.
 class Admission {
  public:
-  // Called when a review begins, with the webhook's path.
+  // It is called when a review begins, with the webhook's path.
   using OnBegin = std::function<void(std::string_view path)>;
-  // Called when it ends: the path, "allowed", "denied", "error" or, where an exception has ended
-  // it, "panic", and how long it took.
+  // It is called when the review ends: with the path, "allowed", "denied", "error" or, if an
+  // exception has ended it, "panic", and its duration.
   using OnReview = std::function<void(std::string_view path, std::string_view outcome,
                                       std::chrono::steady_clock::duration took)>;
   Admission(std::vector<WebhookHandler> handlers, kube::ApiClient& client,

@@ -1,4 +1,4 @@
-// What webhook handlers read.
+// Webhook handlers read these objects.
 #pragma once
 
 #include <memory>
@@ -9,8 +9,8 @@
 
 namespace trainer {
 
-// Reads the cached objects first, and the API server where they lack one: two watches have no
-// common order, so a runtime that was applied just before its first job may not be cached yet.
+// Reads the cached objects first, and the API server if they lack one: two watches have no common
+// order, so a runtime that was applied just before its first job may not be cached yet.
 // Concurrency: the io_context thread of `client`.
 class AdmissionReader {
  public:
@@ -21,10 +21,10 @@ class AdmissionReader {
         state_(state),
         decoded_([](Object object) { return object; }, kObjectsKept) {}
 
-  // From the API server; nullptr where there is no such object. Errors: the API server's, with the
-  // name.
+  // Reads from the API server; nullptr if there is no such object. Errors: the API server's, with
+  // the name.
   kube::Task<kube::Result<Object>> read(kube::Resource resource, kube::ObjectKey key);
-  // As it is cached, else as read().
+  // Returns the cached object, else the result of read().
   kube::Task<kube::Result<Object>> read_cached(kube::Resource resource, kube::ObjectKey key);
   kube::ApiClient& client() { return client_; }
 

@@ -1,4 +1,4 @@
-// Cached objects for admission. Set by the control loops, read by the serving thread.
+// Admission has cached objects. The control loops set them, and the serving thread reads them.
 #pragma once
 
 #include <map>
@@ -13,24 +13,24 @@
 
 namespace trainer {
 
-// The objects of those collections that webhooks read. A change costs that of one object, however
-// many there are. Concurrency: any thread; the objects are immutable.
+// These are the objects of those collections that webhooks read. A change costs that of one object,
+// however many there are. Concurrency: any thread; the objects are immutable.
 class AdmissionState {
  public:
   using Object = std::shared_ptr<const kube::StoredObject>;
 
-  // nullptr: it was deleted.
+  // `object` is nullptr if it was deleted.
   void set(const kube::Resource& resource, const kube::ObjectKey& key, Object object) {
     const std::lock_guard lock(mutex_);
     auto& of_kind = objects_[resource.kind];
     if (object) {
-      std::swap(of_kind[key], object);  // the one before is freed without the lock
+      std::swap(of_kind[key], object);  // the former one is freed without the lock
     } else if (const auto at = of_kind.find(key); at != of_kind.end()) {
       object = std::move(at->second);
       of_kind.erase(at);
     }
   }
-  // nullptr where it is not cached; it may exist nevertheless.
+  // Returns nullptr if it is not cached; it may exist nevertheless.
   Object find(const kube::Resource& resource, const kube::ObjectKey& key) const {
     const std::lock_guard lock(mutex_);
     const auto of_kind = objects_.find(resource.kind);

@@ -40,7 +40,8 @@ Task<void> CertificateKeeper::wait_for_certificate() {
   while (!has_certificate()) co_await has_first_.wait();
 }
 
-// A Secret that another client fills may be missing for hours: logged again after `reminder`.
+// A Secret that another client fills may be missing for hours, so the error is logged again after
+// `reminder`.
 void CertificateKeeper::log_error(const Result<void>& synced) {
   const std::string why = synced ? std::string() : synced.error().message;
   const auto now = client_.clock().steady();
@@ -70,7 +71,7 @@ Task<Result<void>> CertificateKeeper::sync() {
   const bool may_write = is_leader_ && options_.is_made_here;
   auto secret = co_await client_.get(kube::kSecrets, options_.secret);
   const bool is_absent = !secret && secret.error().code == kube::ErrorCode::kNotFound;
-  // Where this process makes the certificates, a missing Secret counts as an empty one.
+  // If this process makes the certificates, a missing Secret counts as an empty one.
   if (!secret && !(is_absent && options_.is_made_here))
     co_return tl::unexpected(secret.error().at(what));
   Json stored = secret ? std::move(*secret) : Json();
@@ -85,8 +86,8 @@ Task<Result<void>> CertificateKeeper::sync() {
   next_.reset();
   if (may_write && is_lost)
     co_return co_await store(std::move(stored), std::move(*bundle), "the Secret had lost them");
-  // A process that may not write serves even certificates that expire soon. Where there are none,
-  // the leader makes them.
+  // A process that may not write serves even certificates that expire soon. If there are none, the
+  // leader makes them.
   if (!bundle) co_return Result<void>();
   co_return co_await deliver(std::move(*bundle));
 }
@@ -96,7 +97,7 @@ Task<Result<void>> CertificateKeeper::renew(Json secret, Result<CertificateBundl
   const auto now = client_.clock().now();
   const auto steady = client_.clock().steady();
   const bool is_served = previous && reason_not_to_serve(*previous, options_.hosts, now).empty();
-  // Storing the new bundle may fail for long. Until then a valid old one is served.
+  // Storing the new bundle may fail for a long time. Until then a valid old one is served.
   if (is_served) (void)co_await deliver(*previous);
   if (!next_ || !reason_to_renew(*next_, options_.hosts, now).empty()) {
     auto made = make_certificates(options_.hosts, now, previous ? &*previous : nullptr);
@@ -115,7 +116,7 @@ Task<Result<void>> CertificateKeeper::renew(Json secret, Result<CertificateBundl
   co_return stored;
 }
 
-// Writes the Secret and delivers what is in it from now on.
+// Writes the Secret and delivers its contents from now on.
 Task<Result<void>> CertificateKeeper::store(Json secret, CertificateBundle bundle,
                                             std::string reason) {
   Json metadata = Json::object();
@@ -127,8 +128,8 @@ Task<Result<void>> CertificateKeeper::store(Json secret, CertificateBundle bundl
     object.set("data", certificate_secret_data(bundle));
     written = co_await client_.create(kube::kSecrets, std::move(object));
   } else {
-    // Conditional on the version that was read: a former leader and the new one must not overwrite
-    // each other's certificates.
+    // The write is conditional on the version that was read: a former leader and the new one must
+    // not overwrite each other's certificates.
     metadata.set("resourceVersion", kube::ObjectMeta::of(secret).resource_version);
     object.set("metadata", std::move(metadata)).set("data", certificate_secret_data(bundle));
     written = co_await client_.merge_patch(kube::kSecrets, options_.secret, std::move(object));

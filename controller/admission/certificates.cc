@@ -48,8 +48,8 @@ bool is_ip_address(const std::string& host) {
   return OctetsPtr(a2i_IPADDRESS(host.c_str())) != nullptr;
 }
 
-// By the structures instead of OpenSSL's configuration syntax, in which a comma in a host would
-// mean another entry.
+// The names are added by structures instead of OpenSSL's configuration syntax, in which a comma in
+// a host would mean another entry.
 bool add_subject_names(X509* certificate, const std::vector<std::string>& hosts) {
   const NamesPtr names(GENERAL_NAMES_new());
   for (const std::string& host : hosts) {
@@ -81,7 +81,7 @@ bool add_name(X509_NAME* name, const char* field, const std::string& value) {
                                     static_cast<int>(value.size()), -1, 0) == 1;
 }
 
-// Everything but names, extensions and signature.
+// Sets everything except names, extensions and signature.
 std::optional<Pair> begin_certificate(Time now, std::chrono::seconds life) {
   Pair pair{X509Ptr(X509_new()), PkeyPtr(EVP_EC_gen("P-256"))};
   X509* certificate = pair.certificate.get();
@@ -189,7 +189,7 @@ bool names_host(X509* certificate, const std::string& host) {
   return X509_check_host(certificate, host.data(), host.size(), 0, nullptr) == 1;
 }
 
-// The CA of `bundle`, if it has its key and is valid for long enough to sign again.
+// Returns the CA of `bundle`, if it has its key and is valid for long enough to sign again.
 std::optional<Pair> usable_ca(const CertificateBundle& bundle, Time now) {
   Pair ca{read_certificate(bundle.ca_certificate), read_key(bundle.ca_key)};
   if (!ca.certificate || !ca.key || !belongs_to(ca.certificate.get(), ca.key.get()))

@@ -23,7 +23,7 @@ Json client_config(const Webhook& webhook, const WebhookTarget& target) {
   return config;
 }
 
-// A CEL string literal.
+// Returns a CEL string literal.
 std::string cel_string(const std::string& text) {
   std::string quoted = "'";
   for (const char c : text) {

@@ -24,7 +24,7 @@ constexpr const char* kManager = "trainer";
 
 }  // namespace
 
-// The configurations of one kind that have one of the names.
+// These are the configurations of one kind that have one of the names.
 struct CaInjector::Watched {
   Watched(const kube::Resource& kind, const std::set<std::string>& names, kube::Notifier& wake)
       : resource(kind),
@@ -83,7 +83,7 @@ Task<void> CaInjector::run() {
   tasks.spawn("caBundle", inject_forever());
   co_await tasks.join();
   if (!lost.empty())
-    throw std::runtime_error(lost);  // without one of them the others are of no use
+    throw std::runtime_error(lost);  // without one of the watches the others are useless
 }
 
 Task<void> CaInjector::inject_forever() {
@@ -99,7 +99,7 @@ Task<bool> CaInjector::inject_all() {
   if (ca_pem_.empty()) co_return true;
   bool is_done = true;
   for (const auto& watched : watched_) {
-    // A copy: the watch changes the objects while a patch is in flight.
+    // This is a copy, since the watch changes the objects while a patch is in flight.
     const std::map<std::string, Json> objects = watched->objects;
     for (const auto& [uid, object] : objects) {
       Json operations = ca_bundle_patch(object, ca_pem_);

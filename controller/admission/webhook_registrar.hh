@@ -1,4 +1,4 @@
-// Keeps the API server's webhook configurations pointing at this process.
+// The API server's webhook configurations refer to this process.
 #pragma once
 
 #include <memory>
@@ -15,14 +15,14 @@
 
 namespace trainer {
 
-// For a controller in the cluster: an administrator installs the configurations, and only
+// This is for a controller in the cluster: an administrator installs the configurations, and only
 // `caBundle` is written. Two watches follow them, so that a configuration that was deleted and
-// applied again gets its CA at once. Concurrency: the io_context thread of the client. For the
-// leader only.
+// applied again gets its CA at once. Concurrency: the io_context thread of the client. Only the
+// leader uses it.
 class CaInjector {
  public:
-  // `names`: of this controller's configurations; others are never changed. `has_mutating`: whether
-  // mutating ones are among them.
+  // `names` are those of this controller's configurations; others are never changed. `has_mutating`
+  // says whether mutating ones are among them.
   CaInjector(kube::asio::io_context& io, kube::ApiClient& client, std::set<std::string> names,
              const kube::Log& log, bool has_mutating = true);
   ~CaInjector();
@@ -50,26 +50,27 @@ class CaInjector {
   std::vector<std::unique_ptr<Watched>> watched_;
 };
 
-// The RBAC rules that a CaInjector with these names needs. Who may patch any webhook configuration
-// may read and change all that is written to the cluster.
+// Returns the RBAC rules that a CaInjector with these names needs. A client that may patch any
+// webhook configuration may read and change everything that is written to the cluster.
 std::vector<kube::PolicyRule> ca_injector_rules(const std::set<std::string>& names,
                                                 bool has_mutating = true);
 
-// For a controller outside the cluster: it writes the whole configurations.
+// This is for a controller outside the cluster: it writes the whole configurations.
 class WebhookRegistrar {
  public:
-  // `url`: how the API server reaches this process, "https://HOST:PORT".
+  // The API server reaches this process by `url`, "https://HOST:PORT".
   WebhookRegistrar(kube::ApiClient& client, const kube::Log& log, std::string url,
                    std::vector<Webhook> webhooks)
       : client_(client), log_(log), url_(std::move(url)), webhooks_(std::move(webhooks)) {}
 
-  // Creates or updates them; call again with a new CA. Does nothing once they are withdrawn. Errors
-  // name the object.
+  // Creates or updates the configurations; call it again with a new CA. It does nothing once they
+  // are withdrawn. Errors name the object.
   kube::Task<kube::Result<void>> publish(std::string ca_pem);
-  // For the log of a process that ends without withdraw(): what an administrator does then.
+  // Returns a text for the log of a process that ends without withdraw(): it says what an
+  // administrator must do then.
   std::string removal() const;
-  // Deletes the configurations that publish() made, also where a publish() is still running. Call
-  // it before the process ends: with a webhook that no process serves, the API server refuses every
+  // Deletes the configurations that publish() made, also if a publish() is still running. Call it
+  // before the process ends: with a webhook that no process serves, the API server refuses every
   // request.
   kube::Task<void> withdraw();
 

@@ -1,4 +1,5 @@
-// Feature gates. Names, stages, defaults: pkg/features of Kubeflow Trainer and of JobSet.
+// These are the feature gates. Names, stages, defaults: pkg/features of Kubeflow Trainer and of
+// JobSet.
 #pragma once
 
 #include <map>
@@ -21,16 +22,17 @@ struct FeatureGates {
 
 using GateSettings = std::map<std::string, bool, std::less<>>;
 
-// "A=true,B=false", spaces allowed. Errors (kInvalid) name the entry.
+// Parses "A=true,B=false", spaces allowed. Errors (kInvalid) name the entry.
 kube::Result<GateSettings> parse_gate_flag(std::string_view text);
 
-// The file's settings, overridden by the flag's. A setting of one gate wins over AllAlpha and
-// AllBeta, in the file and in the flag. Errors (kInvalid): an unknown gate, with all known ones.
+// Merges the file's settings, overridden by the flag's. A setting of one gate wins over AllAlpha
+// and AllBeta, in the file and in the flag. Errors (kInvalid): an unknown gate, with all known
+// ones.
 kube::Result<FeatureGates> resolve_gates(const GateSettings& file, const GateSettings& flag);
 
 std::vector<std::string> gate_names();
 
-// The gates that the JobSet controller and its admission use.
+// Returns the gates that the JobSet controller and its admission use.
 jobset::Gates jobset_gates(const FeatureGates& gates);
 
 }  // namespace trainer

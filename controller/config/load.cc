@@ -1,4 +1,4 @@
-// Reads the configuration from files.
+// The configuration is read from files here.
 
 #include <cstdlib>
 #include <fstream>

@@ -1,5 +1,5 @@
-// The command line options of `trainer controller`. All other settings are in the configuration
-// file (configuration.hh).
+// These are the command line options of `trainer controller`. All other settings are in the
+// configuration file (configuration.hh).
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace trainer {
 
-// Which JobSets this process creates Jobs for (docs/decisions/0002).
+// The mode says for which JobSets this process creates Jobs (docs/decisions/0002).
 enum class JobSetControllerMode {
   kAuto,   // kShare while the upstream JobSet controller holds its Lease, else kOwn
   kOwn,    // every JobSet that names no other controller
@@ -21,11 +21,11 @@ enum class JobSetControllerMode {
 
 using LogFormat = kube::Log::Format;
 
-// The flags of the Training Operator's manager (Training Operator, cmd/training-operator.v1), for
-// V1 jobs.
+// These are the flags of the Training Operator's manager (Training Operator,
+// cmd/training-operator.v1), for V1 jobs.
 struct TrainingOperatorFlags {
-  // The program was started by the name "manager", as upstream's is: V1 jobs alone, with upstream's
-  // defaults.
+  // The program was started by the name "manager", like upstream's: it reconciles V1 jobs alone,
+  // with upstream's defaults.
   bool is_manager = false;
   std::vector<std::string> schemes;  // kinds in any case, or "all"
   std::optional<std::string> gang_scheduler;
@@ -34,7 +34,7 @@ struct TrainingOperatorFlags {
   std::optional<std::int32_t> init_container_tries;
   std::optional<std::string> kubectl_delivery_image;
   std::optional<std::int32_t> threads;
-  bool marks_finished = false;  // marksFinishedJobs, where there is no configuration file
+  bool marks_finished = false;  // marksFinishedJobs, if there is no configuration file
   std::optional<double> qps;
   std::optional<std::int32_t> burst;
   std::optional<bool> leader_elect;
@@ -44,7 +44,7 @@ struct TrainingOperatorFlags {
   std::optional<std::string> webhook_secret;
 };
 
-// Where an option has its default, the configuration file decides.
+// If an option has its default, the configuration file decides.
 struct ControllerOptions {
   std::string kubeconfig;         // empty: $KUBECONFIG, in-cluster, ~/.kube/config
   std::string context;            // empty: the kubeconfig's current context
@@ -52,15 +52,16 @@ struct ControllerOptions {
   std::string webhook_url;        // "https://HOST:PORT": serve admission from outside the cluster
   std::string webhook_client_ca;  // a file of PEM certificates; empty: the file decides
   std::string feature_gates;      // "TrainJobStatus=true,AllAlpha=false"; wins over the file
-  // Of the Lease and the certificates; empty: the pod's, else kubeflow-system. Where
-  // TrainingOperatorFlags::is_manager: the namespace that is watched; empty: all.
+  // This is the namespace of the Lease and the certificates; if it is empty, the pod's, else
+  // kubeflow-system. If TrainingOperatorFlags::is_manager, it is the namespace that is watched;
+  // empty: all.
   std::string ns;
   std::string log_level = "info";  // debug, info, warn, error
   LogFormat log_format = LogFormat::kText;
   std::optional<JobSetControllerMode> jobset_controller_mode;
   std::optional<std::string> health_address;   // "HOST:PORT", ":PORT" or "0" for none
-  std::optional<std::string> metrics_address;  // likewise
-  // No certificates and no webhooks: only reconciles check objects.
+  std::optional<std::string> metrics_address;  // the same forms
+  // There are no certificates and no webhooks: only reconciles check objects.
   bool no_webhooks = false;
   TrainingOperatorFlags training_operator;
 };

@@ -1,4 +1,4 @@
-// Reads an object member by member and refuses unknown members.
+// An object is read member by member, and unknown members are refused.
 #pragma once
 
 #include <chrono>
@@ -15,16 +15,16 @@
 
 namespace trainer {
 
-// What is wrong with a file (it is refused), and which of its settings have no effect.
+// These are the errors of a file (it is refused), and its settings that have no effect.
 struct Findings {
   kube::FieldErrors errors;
   std::vector<std::string> warnings;
 };
 
-// One object of a configuration file. Read every member with one of the functions below, then call
-// finish(), which reports the members that were not read. A null member counts as absent, as
-// everywhere in the Kubernetes API. Errors are added to `findings`, each with its full path; the
-// target then keeps its value.
+// This is one object of a configuration file. Read every member with one of the functions below,
+// then call finish(), which reports the members that were not read. A null member counts as absent,
+// like everywhere in the Kubernetes API. Errors are added to `findings`, each with its full path;
+// the target then keeps its value.
 class StrictReader {
  public:
   // `object` may be nullptr: then all members are absent.
@@ -44,11 +44,12 @@ class StrictReader {
     read(name, value);
     if (findings_.errors.size() == errors_before) target = std::move(value);
   }
-  // `each(key, value, name)` for every member of a map; `name` is "map[key]", for refuse and warn.
+  // Calls `each(key, value, name)` for every member of a map; `name` is "map[key]", for refuse and
+  // warn.
   void read_map(
       std::string_view name,
       const std::function<void(const std::string&, const kube::Json&, const std::string&)>& each);
-  // A member that is an object itself: `read_members(reader, target)`, then finish().
+  // Reads a member that is an object itself: `read_members(reader, target)`, then finish().
   template <class ReadMembers, class T>
   void object(std::string_view name, const ReadMembers& read_members, T& target) {
     StrictReader reader(find(name), path_of(name), findings_);
@@ -60,7 +61,7 @@ class StrictReader {
   bool has(std::string_view name) { return find(name) != nullptr; }
   std::string path_of(std::string_view name) const { return kube::join_field(path_, name); }
   void add(kube::FieldError error) { findings_.errors.push_back(std::move(error)); }
-  // An invalid member, and a warning "path: what".
+  // Adds an invalid member, and a warning "path: what".
   template <class... Args>
   void refuse(std::string_view name, kube::Json value, fmt::format_string<Args...> detail,
               Args&&... args) {
@@ -75,7 +76,7 @@ class StrictReader {
 
  private:
   const kube::Json* find(std::string_view name);
-  // The member, or nullptr where it is absent or, after an error, of another type.
+  // Returns the member, or nullptr if it is absent or, after an error, of another type.
   const kube::Json* find(std::string_view name, bool (kube::Json::*is_desired)() const,
                          std::string_view desired);
 

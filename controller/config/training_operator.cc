@@ -13,7 +13,7 @@ namespace {
 using kube::Result;
 
 constexpr std::string_view kAll = "all";
-constexpr std::int32_t kDefaultWorkers = 32;  // of the registrations of V1 jobs
+constexpr std::int32_t kDefaultWorkers = 32;  // the number in the registrations of V1 jobs
 constexpr std::int32_t kMaxWorkers = 1'000;
 
 tl::expected<std::vector<const v1::Framework*>, std::string> frameworks_of(
@@ -97,7 +97,7 @@ Result<void> use_training_operator_flags(const TrainingOperatorFlags& flags,
   if (configuration.leaderElection.resourceName.empty())
     return invalid("leader-election-id", "must name a Lease");
   // Upstream's workers mostly wait for the API server, and its default is one. A number below the
-  // default of this program is left without effect.
+  // default of this program has no effect.
   for (const v1::Framework* each : config.schemes) {
     if (flags.threads > kDefaultWorkers)
       configuration.groupKindConcurrency[each->resource.kind + "." + each->resource.group] =

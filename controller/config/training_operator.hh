@@ -1,5 +1,5 @@
-// V1 jobs in the configuration: the block `trainingOperator` of the file, and the flags of
-// upstream's manager.
+// V1 jobs are configured by the block `trainingOperator` of the file, and the flags of upstream's
+// manager.
 #pragma once
 
 #include "controller/config/configuration.hh"
@@ -7,14 +7,14 @@
 
 namespace trainer {
 
-// The file from which upstream's manager reads the template of init containers by default; it may
-// be missing.
+// Upstream's manager reads the template of init containers from this file by default; it may be
+// missing.
 inline constexpr const char* kDefaultInitTemplate = "/etc/config/initContainer.yaml";
 
-// The members of the block.
+// Reads the members of the block.
 void read_training_operator(StrictReader& reader, Configuration::TrainingOperator& config);
 
-// The defaults of upstream's manager, for TrainingOperatorFlags::is_manager.
+// Sets the defaults of upstream's manager, for TrainingOperatorFlags::is_manager.
 void set_training_operator_defaults(Configuration& configuration);
 
 // The flags win over the file. Errors name the flag.

@@ -13,7 +13,7 @@ struct Unit {
   std::string_view name;
   double milliseconds;
 };
-// Longer names first: "ms" starts like "m".
+// Longer names come first: "ms" starts like "m".
 constexpr Unit kUnits[] = {{"ns", 1e-6}, {"us", 1e-3},  {"\xc2\xb5s", 1e-3}, {"ms", 1},
                            {"s", 1e3},   {"m", 60'000}, {"h", 3'600'000}};
 constexpr double kTenYears = 10.0 * 365 * 24 * 3'600'000;

@@ -1,4 +1,4 @@
-// Small value syntaxes of the configuration file and the command line. Pure.
+// These are small value syntaxes of the configuration file and the command line. Pure.
 #pragma once
 
 #include <chrono>
@@ -8,25 +8,25 @@
 
 namespace trainer {
 
-// A duration as Go prints it: "15s", "1m30s", "1.5h", "250ms", "0". Nullopt for anything else, for
-// negative ones and above 10 years.
+// Parses a duration in Go's form: "15s", "1m30s", "1.5h", "250ms", "0". Nullopt for anything else,
+// for negative ones and above 10 years.
 std::optional<std::chrono::milliseconds> parse_duration(std::string_view text);
 
-// Where a server listens or is reached.
+// A server listens, or is reached, at an endpoint.
 struct Endpoint {
   std::string host;  // empty: all interfaces; an IPv6 address without brackets
   unsigned short port = 0;
   friend bool operator==(const Endpoint&, const Endpoint&) = default;
 };
 
-// "HOST:PORT", ":PORT" or "[IPV6]:PORT"; the port may be 0 for any free one.
+// Parses "HOST:PORT", ":PORT" or "[IPV6]:PORT"; the port may be 0 for any free one.
 std::optional<Endpoint> parse_endpoint(std::string_view text);
 
-// "https://HOST:PORT", with or without a final slash; the port defaults to 443. Nullopt for any
-// other scheme, a path or a query.
+// Parses "https://HOST:PORT", with or without a final slash; the port defaults to 443. Nullopt for
+// any other scheme, a path or a query.
 std::optional<Endpoint> parse_https_url(std::string_view text);
 
-// "https://HOST:PORT", with an IPv6 address in brackets.
+// Returns "https://HOST:PORT", with an IPv6 address in brackets.
 std::string https_url(const Endpoint& server);
 
 }  // namespace trainer

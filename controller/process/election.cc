@@ -14,7 +14,8 @@ kube::TransportLimits lease_limits() {
   return limits;
 }
 
-// Half of the time to renew: after a timeout on a dead connection there is time for a second try.
+// The deadline is half of the time to renew: after a timeout on a dead connection there is time for
+// a second try.
 kube::ApiClient::Options with_deadline_of(const Configuration::LeaderElection& configuration,
                                           kube::ApiClient::Options options) {
   options.deadline = configuration.renewDeadline / 2;

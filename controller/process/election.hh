@@ -1,4 +1,4 @@
-// Leader election: which of several replicas may write.
+// Leader election decides which of several replicas may write.
 #pragma once
 
 #include <functional>
@@ -15,26 +15,28 @@
 
 namespace trainer {
 
-// Holds the Lease of the configuration, or leads at once where election is off.
+// Holds the Lease of the configuration, or leads at once if election is off.
 //
 // The Lease has its own connections: its renewal must not wait behind a burst of other requests.
 // Concurrency: the io_context's thread.
 class Election {
  public:
-  // `ns`: the namespace of the Lease unless the configuration names another. `client_options`: of
-  // every client of the process; the deadline is replaced.
+  // `ns` is the namespace of the Lease unless the configuration names another. `client_options` are
+  // those of every client of the process; the deadline is replaced.
   Election(const MakeTransport& make_transport, kube::asio::io_context& io,
            Configuration::LeaderElection configuration, std::string ns,
            kube::ApiClient::Options client_options, const kube::Log& log);
 
-  // As kube::run_leader_election and LeaseOptions::on_restored.
+  // The parameters are those of kube::run_leader_election and LeaseOptions::on_restored.
   kube::Task<void> run(std::function<void()> on_started, std::function<void()> on_stopped,
                        std::function<void()> on_restored);
-  kube::ObjectKey key() const;  // of the Lease
-  // Whether no other replica can hold the Lease now. False as long as it is not renewed, also where
-  // this process was stopped, or the machine asleep, for longer than that takes.
+  kube::ObjectKey key() const;  // the key of the Lease
+  // Returns whether no other replica can hold the Lease now. It is false as long as the Lease is
+  // not renewed, also if this process was stopped, or the machine asleep, for longer than that
+  // takes.
   bool may_write() const;
-  // Of the Lease, as seen last, and of this process; "" as long as they are not known.
+  // These return the holder of the Lease, as seen last, and the name of this process; "" as long as
+  // they are not known.
   const std::string& holder() const { return holder_; }
   const std::string& identity() const { return identity_; }
 

@@ -20,7 +20,7 @@ constexpr std::size_t kMaxBody = 1U << 10;
 constexpr std::size_t kMaxConnections = 64;
 constexpr std::size_t kMaxProbesPerPeer = 100;  // a second; a kubelet is one peer
 constexpr std::size_t kMaxScrapesPerPeer = 20;  // a second
-constexpr std::size_t kMaxScrapes = 60;         // with their handshakes a tenth of a processor
+constexpr std::size_t kMaxScrapes = 60;         // their handshakes take a tenth of a processor
 
 kube::ServerOptions limited(const Endpoint& address, kube::ServerOptions options,
                             std::size_t max_new_per_peer, std::size_t max_new) {
@@ -38,7 +38,7 @@ kube::Task<ServerResponse> at_once(ServerResponse response) {
   co_return response;
 }
 
-// As controller-runtime's filter: 500 where the check itself failed.
+// The answers are those of controller-runtime's filter: 500 if the check itself failed.
 ServerResponse refusal_of(const kube::Error& error) {
   if (!is_token_refused(error))
     return ServerResponse::text(500, "the token could not be checked\n");
@@ -49,7 +49,7 @@ ServerResponse refusal_of(const kube::Error& error) {
 constexpr std::string_view kState = "/debug/state";
 constexpr std::string_view kLogLevel = "/debug/loglevel";
 
-// All that the metrics server needs to answer. Shared by its requests.
+// The metrics server needs this to answer. Its requests share it.
 struct MetricsServer {
   Metrics& metrics;
   std::shared_ptr<MetricsAccess> access;
@@ -63,7 +63,7 @@ bool is_loopback(const std::string& host) {
   return host == "localhost" || (!error && address.is_loopback());
 }
 
-// nullopt where the request asks for something that there is.
+// Returns nullopt if the request asks for something that exists.
 std::optional<ServerResponse> problem_of(const ServerRequest& request,
                                          const MetricsServer& server) {
   const bool is_debug =
@@ -86,7 +86,8 @@ ServerResponse answer_log_level(const ServerRequest& request, kube::Log& log) {
   const std::string wanted = request.body.substr(0, request.body.find_last_not_of("\r\n") + 1);
   const auto level = kube::parse_log_level(wanted);
   if (!level) return ServerResponse::text(400, "write error, warn, info or debug\n");
-  // Once at a level that shows it: who reads a log must see where it becomes silent.
+  // The change is logged once at a level that shows it: a reader of a log must see where it becomes
+  // silent.
   log.warn("log level", {{"from", std::string(kube::name_of(log.level()))}, {"to", wanted}});
   log.set_level(*level);
   return ServerResponse::text(200, wanted + "\n");

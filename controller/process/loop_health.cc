@@ -8,7 +8,7 @@ namespace trainer {
 namespace {
 
 constexpr std::chrono::seconds kMeasureInterval{1};
-// Longer than any step that ends by itself, shorter than three failed probes.
+// This is longer than any step that ends by itself, and shorter than three failed probes.
 constexpr std::chrono::seconds kDead{15};
 
 }  // namespace

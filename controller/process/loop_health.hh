@@ -1,4 +1,4 @@
-// Whether a thread still runs the handlers of its event loop.
+// This checks whether a thread still runs the handlers of its event loop.
 #pragma once
 
 #include <atomic>
@@ -11,13 +11,13 @@
 
 namespace trainer {
 
-// A heartbeat every second, on the loop itself. A thread that hangs, or a step that does not end,
-// is noticed by problem(), and a busy loop by how late the heartbeats are.
+// There is a heartbeat every second, on the loop itself. problem() notices a thread that hangs, or
+// a step that does not end. The delay of the heartbeats shows a busy loop.
 class LoopHealth {
  public:
   using Steady = kube::Clock::Steady;
-  // `loop`: its name in texts and metrics. `on_lag`: called on the loop with how late each
-  // heartbeat was; may be empty.
+  // `loop` is its name in texts and metrics. `on_lag` is called on the loop with the delay of each
+  // heartbeat; may be empty.
   using OnLag = std::function<void(std::string_view loop, Steady::duration lag)>;
   LoopHealth(std::string loop, Steady now, OnLag on_lag)
       : loop_(std::move(loop)),
@@ -26,7 +26,8 @@ class LoopHealth {
 
   // Runs until it is cancelled. Concurrency: the loop's thread.
   kube::Task<void> run(kube::Clock& clock);
-  // Why the thread counts as dead at `now`, for probes; else empty. Concurrency: any thread.
+  // Returns why the thread counts as dead at `now`, for probes; else empty. Concurrency: any
+  // thread.
   std::string problem(Steady now) const;
 
  private:

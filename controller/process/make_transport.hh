@@ -1,4 +1,4 @@
-// How a process reaches the API server.
+// A process reaches the API server by its transports.
 #pragma once
 
 #include <boost/asio/io_context.hpp>

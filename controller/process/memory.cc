@@ -8,10 +8,10 @@ namespace trainer {
 namespace {
 
 constexpr std::chrono::seconds kTrimInterval{20};
-constexpr double kMuch = 16 * 1'024 * 1'024;  // bytes; less is soon used again
+constexpr double kMuch = 16 * 1'024 * 1'024;  // bytes; less memory is soon used again
 
-// Resident, and neither in use nor mapped from a file. Free memory that was given back is not
-// resident.
+// Returns the resident bytes that are neither in use nor mapped from a file. Free memory that was
+// given back is not resident.
 double free_bytes() {
   const struct mallinfo2 heap = ::mallinfo2();
   return read_anonymous_bytes() - static_cast<double>(heap.uordblks + heap.hblkhd);

@@ -1,4 +1,5 @@
-// Families of metrics that are made at each scrape. Part of metrics.cc, which alone includes this.
+// These families of metrics are made at each scrape. They are a part of metrics.cc, which alone
+// includes this.
 #pragma once
 
 #include <prometheus/metric_family.h>
@@ -11,10 +12,10 @@ namespace trainer {
 
 using MetricFamilies = std::vector<prometheus::MetricFamily>;
 
-// Series that come and go with the jobs: the library's families keep theirs.
+// These series come and go with the jobs: the library's families keep theirs.
 void add_jobs(MetricFamilies& families, const JobCensus& census);
-// workqueue_work_duration_seconds: client-go's queues measure the time of a reconcile under a name
-// of their own.
+// client-go's queues measure the time of a reconcile under a name of their own:
+// workqueue_work_duration_seconds.
 void add_work_durations(MetricFamilies& families);
 
 }  // namespace trainer

@@ -26,7 +26,7 @@ using Seconds = std::chrono::duration<double>;
 const prometheus::Histogram::BucketBoundaries kSeconds{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,
                                                        0.25,  0.5,    1,     2.5,  5,     10,   30};
 
-// Of jobs, which may wait in a queue for hours.
+// These are for jobs, which may wait in a queue for hours.
 const prometheus::Histogram::BucketBoundaries kJobSeconds{
     0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600, 14'400, 86'400};
 
@@ -35,22 +35,22 @@ void raise_to(prometheus::Counter& counter, double total) {
   counter.Increment(total - counter.Value());
 }
 
-// The review's result as a status code: over HTTP every answer to a review is 200.
+// Returns the review's result as a status code: over HTTP every answer to a review is 200.
 const char* code_of(std::string_view outcome) {
   if (outcome == "allowed") return "200";
   return outcome == "denied" ? "403" : "500";
 }
 
-// A family's metrics by the values of its labels. The library's own lookup sorts and hashes names
-// and values each time; here the values alone are the key of a metric that exists already.
-// Concurrency: any thread.
+// These are a family's metrics by the values of its labels. The library's own lookup sorts and
+// hashes names and values each time. Here the values alone are the key of a metric that exists
+// already. Concurrency: any thread.
 template <class T>
 class Series {
  public:
   Series(prometheus::Family<T>& family, std::vector<std::string> names)
       : family_(family), names_(std::move(names)) {}
 
-  // `values` go with the names, in their order.
+  // `values` are in the order of the names.
   T& of(std::initializer_list<std::string_view> values) {
     std::string key;
     for (const auto value : values) key.append(value).push_back('\0');
@@ -283,7 +283,7 @@ void Metrics::finished(std::string_view kind, std::string_view result, std::uint
   state_->ends.of({kind, result}).Increment(by);
 }
 
-// Register() returns the family of this name that exists.
+// Register() returns the existing family of this name.
 void Metrics::count(const std::string& name, const std::string& help, const Labels& labels,
                     std::uint32_t by) {
   prometheus::BuildCounter()
@@ -329,7 +329,7 @@ void Metrics::set_queue(std::string_view controller, const QueueFigures& figures
   state_->longest.of({controller, controller}).Set(figures.longest_seconds);
   state_->workers.of({controller}).Set(static_cast<double>(figures.workers));
   state_->active_workers.of({controller}).Set(static_cast<double>(figures.active));
-  // There from the start: else an alert on their increase misses the first.
+  // They exist from the start: otherwise an alert on their increase would miss the first.
   for (auto* const errors : {&state_->errors, &state_->panics, &state_->terminal_errors})
     errors->of({controller});
 }

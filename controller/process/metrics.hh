@@ -1,6 +1,6 @@
-// Prometheus metrics under the names that dashboards for controllers know; labels are bounded by
-// kinds and verbs, never by objects. Those of jobs have the namespace too, within the bounds of
-// JobCensus.
+// These are Prometheus metrics under the names that dashboards for controllers know. Labels are
+// bounded by kinds and verbs, never by objects. Those of jobs have the namespace too, within the
+// bounds of JobCensus.
 #pragma once
 
 #include <chrono>
@@ -44,8 +44,8 @@ class Metrics final : public kube::ManagerMetrics {
 
   void requested(const kube::RequestRecord& record);
   void review_began(std::string_view webhook);
-  // It has ended. `outcome` is "allowed", "denied", "error": it could not be evaluated, or "panic":
-  // by an exception.
+  // A review has ended. `outcome` is "allowed", "denied", "error" if it could not be evaluated, or
+  // "panic" if an exception ended it.
   void admitted(std::string_view webhook, std::string_view outcome,
                 std::chrono::steady_clock::duration took);
   void serving_failed();
@@ -54,19 +54,19 @@ class Metrics final : public kube::ManagerMetrics {
   // `certificate` is "server" or "ca".
   void set_certificate_expiry(std::string_view certificate, kube::Time expiry);
   void loop_stalled(std::string_view loop);
-  // How late a loop was ("control", "serving"): once a second, from any thread.
+  // Records the delay of a loop ("control", "serving"): once a second, from any thread.
   void loop_lagged(std::string_view loop, std::chrono::steady_clock::duration lag);
   // A connection was closed to make room for others.
   void connection_evicted(std::string_view server);
-  // `lease`: its name. A replica that waits for the Lease has a series too: without one it would
-  // look like a replica that does not run.
+  // `lease` is its name. A replica that waits for the Lease has a series too: without one it would
+  // seem to be a replica that does not run.
   void set_leader(std::string_view lease, bool is_leader);
   // `collect` is called by render(), before it renders: it sets queues, cached objects and events.
   void on_collect(std::function<void()> collect);
-  // The jobs that render() shows from now on.
+  // Sets the jobs that render() shows from now on.
   void set_jobs(std::shared_ptr<const JobCensus> jobs);
 
-  // The exposition text, version 0.0.4.
+  // Returns the exposition text, version 0.0.4.
   std::string render();
 
  private:

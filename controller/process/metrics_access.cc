@@ -19,9 +19,9 @@ constexpr std::chrono::seconds kAllowedFor{60};
 constexpr std::chrono::seconds kRefusedFor{10};
 constexpr std::chrono::seconds kMaxWait{5};
 constexpr std::size_t kMaxKnown = 1'000;
-constexpr std::size_t kMaxReviews = 4;  // in flight
+constexpr std::size_t kMaxReviews = 4;  // reviews in flight
 
-// The SubjectAccessReview of the user that a TokenReview names.
+// Returns the SubjectAccessReview of the user that a TokenReview names.
 Json access_of(const Json& user, const NonResourceAccess& access) {
   Json spec = Json::object(
       {{"user", user.get_string("username")},
@@ -76,7 +76,7 @@ const MetricsAccess::Known* MetricsAccess::recall(const std::string& digest) con
 }
 
 void MetricsAccess::remember(std::string digest, const Result<void>& result) {
-  // Tokens of any client are refused: they must not push out what was allowed.
+  // Tokens of any client are refused: they must not push out the allowed ones.
   if (known_.size() >= kMaxKnown)
     std::erase_if(known_, [](const auto& each) { return !each.second.result; });
   if (known_.size() >= kMaxKnown) known_.clear();

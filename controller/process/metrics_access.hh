@@ -1,4 +1,4 @@
-// Who may use the metrics server (`metrics.auth.enabled`).
+// This decides who may use the metrics server (`metrics.auth.enabled`).
 #pragma once
 
 #include <string>
@@ -10,22 +10,22 @@
 
 namespace trainer {
 
-// What a request needs: a rule with nonResourceURLs [path] and verbs [verb].
+// A request needs this right: a rule with nonResourceURLs [path] and verbs [verb].
 struct NonResourceAccess {
-  std::string verb;  // the method in lower case, as the API server forms it
+  std::string verb;  // the method in lower case, which is the API server's form
   std::string path;
 };
 
 // Checks a bearer token with a TokenReview, and with a SubjectAccessReview that its user has the
 // right to the path (controller-runtime, pkg/metrics/filters: WithAuthenticationAndAuthorization).
-// What was allowed is cached for a minute, what was refused for ten seconds; at most four checks
-// are in flight. Concurrency: the io_context thread of `client`.
+// Allowed tokens are cached for a minute, refused ones for ten seconds; at most four checks are in
+// flight. Concurrency: the io_context thread of `client`.
 class MetricsAccess {
  public:
   explicit MetricsAccess(kube::ApiClient& client);
 
   // Errors: kUnauthorized without a valid token, kForbidden without the right; any error with an
-  // HTTP status, and kTimeout, where the reviews themselves failed.
+  // HTTP status, and kTimeout, if the reviews themselves failed.
   kube::Task<kube::Result<void>> check(kube::Secret<std::string> token, NonResourceAccess access);
 
  private:

@@ -24,8 +24,8 @@ struct Held {
 };
 using ByNamespace = std::map<std::string, Held>;
 
-// Those of this name in other namespaces. The API server answers from its cache, where many Leases
-// of machines are.
+// Returns those of this name in other namespaces. The API server answers from its cache, which has
+// many Leases of machines.
 Task<kube::Result<ByNamespace>> held_elsewhere(kube::ApiClient& client, kube::ObjectKey own) {
   ByNamespace found;
   std::function<void(std::string_view)> on_item = [&found, &own](std::string_view text) {

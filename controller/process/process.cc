@@ -24,11 +24,11 @@ using kube::Result;
 using kube::Task;
 
 constexpr Milliseconds kDrain{10'000};
-// Until the Service, and each node's proxy, have noticed that this process is not ready.
+// The Service, and each node's proxy, need this time to notice that this process is not ready.
 constexpr Milliseconds kGrace{5'000};
 // A shutdown takes this long at most; a kubelet waits for 45 s.
 constexpr Milliseconds kEnd{40'000};
-// Between attempts to publish webhooks.
+// These are the times between attempts to publish webhooks.
 constexpr Milliseconds kFirstRetry{1'000};
 constexpr Milliseconds kLastRetry{60'000};
 
@@ -39,7 +39,7 @@ Result<Endpoint> host_of_url(const std::string& url) {
                     url);
 }
 
-// The transport of the control loops: it allows reads while all writes are in flight.
+// Makes the transport of the control loops: it allows reads while all writes are in flight.
 std::unique_ptr<kube::Transport> control_transport(const MakeTransport& make_transport,
                                                    kube::asio::io_context& io,
                                                    const Configuration& configuration) {
@@ -57,7 +57,7 @@ Process::Webhooks Process::webhooks_of(const ControllerOptions& options, bool is
   if (options.no_webhooks) return Webhooks::kNone;
   if (!options.webhook_url.empty()) return Webhooks::kUrl;
   if (is_namespaced) return Webhooks::kNone;  // their configurations are cluster-scoped
-  // A pod has a Service in front of it; a process elsewhere needs a URL.
+  // A pod has a Service in front of it. A process elsewhere needs a URL.
   const bool is_in_pod = std::getenv("KUBERNETES_SERVICE_HOST") && options.kubeconfig.empty() &&
                          options.context.empty();
   return is_in_pod ? Webhooks::kService : Webhooks::kNone;
@@ -140,7 +140,8 @@ ServingOptions Process::serving_options(std::optional<unsigned short> url_port) 
   serving.make_transport = make_transport_;
   serving.address = webhook.host;
   serving.webhook_port = static_cast<unsigned short>(webhook.port);
-  // The port of --webhook-url, unless the file names another: behind a tunnel the two differ.
+  // The port is that of --webhook-url, unless the file names another: behind a tunnel the two
+  // differ.
   if (url_port && !webhook.is_port_set) serving.webhook_port = *url_port;
   serving.tls = tls_options();
   serving.client_ca_pem = webhook.client_ca_pem;
@@ -198,8 +199,8 @@ Task<Result<void>> Process::use_certificates(CertificateBundle bundle) {
   auto used = co_await serve_with(bundle);
   metrics_.certificates_read(used.has_value());
   if (!used) {
-    // An address that cannot be listened on. Waiting does not help, and a leader that waits would
-    // keep other replicas from leading.
+    // The process cannot listen on the address. Waiting does not help, and a leader that waits
+    // would keep other replicas from leading.
     if (used.error().code == kube::ErrorCode::kNetwork) {
       log_.error("cannot start", {{"why", used.error().message}});
       stop(1);
@@ -218,7 +219,7 @@ void Process::trust(const std::string& ca_pem) {
   if (registrar_ && manager_.is_leading()) tasks_.spawn("webhooks", retry_webhooks());
 }
 
-// With the current CA. False where that failed.
+// Publishes them with the current CA. Returns false if that failed.
 Task<bool> Process::publish_webhooks() {
   const auto published = co_await registrar_->publish(identity_->ca_pem);
   if (!published) log_.error("webhooks", {{"why", published.error().message}});
@@ -273,7 +274,7 @@ Task<void> Process::elect() {
   std::function<void()> on_stopped = [end_at_once] {
     end_at_once("leadership lost", "another replica may be writing");
   };
-  // No write may follow from caches that have what does not exist any more.
+  // No write may follow from caches with objects that no longer exist.
   std::function<void()> on_restored = [end_at_once] {
     end_at_once("cannot go on",
                 "the Lease went back to an older version: the API server was restored from a "
@@ -304,7 +305,8 @@ void Process::begin_shut_down(int exit_code) {
 
 Task<void> Process::shut_down() {
   const auto signalled_at = clock_.steady();
-  // First: with webhooks that no process serves, the API server would refuse every request.
+  // This comes first: with webhooks that no process serves, the API server would refuse every
+  // request.
   if (registrar_) co_await registrar_->withdraw();
   co_await manager_.drain(kDrain);
   tasks_.cancel();  // releases the Lease
@@ -322,9 +324,9 @@ void Process::stop(int exit_code) {
   io_.stop();
 }
 
-// Without a watch the caches grow stale, without the election two replicas may write, without the
-// certificates' task they expire: a new process has them all. Another replica need not wait for the
-// Lease to expire.
+// Without a watch the caches become outdated, without the election two replicas may write, without
+// the certificates' task they expire. A new process has all of them. Another replica need not wait
+// for the Lease to expire.
 void Process::lost_task() {
   if (is_stopping_) return;
   log_.error("cannot go on", {{"why", "a task has ended"}, {"then", "exit, to be started again"}});

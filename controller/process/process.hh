@@ -1,5 +1,5 @@
-// The running controller: manager, admission, servers and leader election together. It knows no
-// kind; kinds come in a registry.
+// The running controller has manager, admission, servers and leader election. It knows no kind;
+// kinds come in a registry.
 #pragma once
 
 #include <boost/asio/signal_set.hpp>
@@ -39,20 +39,21 @@ class Process {
   ~Process() { stop_serving(); }
 
   // Runs until SIGTERM or SIGINT (returns 0), or until an error that ends the process (1). After
-  // the signal it is unready at once, gives the Lease back, and serves for five seconds more where
-  // a Service still sends it requests. A second signal ends it at once.
-  // `run_loop` runs the control loops: kube::run_coalescing_event_loop where many jobs come at
-  // once, kube::run_event_loop where a user waits for each step of one.
+  // the signal it is unready at once, gives the Lease back, and serves for five seconds more if a
+  // Service still sends it requests. A second signal ends it at once. `run_loop` runs the control
+  // loops: kube::run_coalescing_event_loop if many jobs come at once, kube::run_event_loop if a
+  // user waits for each step of one.
   using RunLoop = void (*)(kube::asio::io_context& io, const kube::OnSlowStep& on_slow_step);
   int run(RunLoop run_loop);
 
  private:
-  // How admission requests reach this process.
+  // Admission requests reach this process in one of these ways.
   enum class Webhooks { kNone, kService, kUrl };
 
   static Webhooks webhooks_of(const ControllerOptions& options, bool is_namespaced);
   kube::ApiClient::Options client_options();
-  // For the client of the control loops: it may write only while this process holds the Lease.
+  // The client of the control loops uses these options: it may write only while this process holds
+  // the Lease.
   kube::ApiClient::Options writer_options();
   kube::ManagerOptions manager_options();
   kube::Result<void> start_serving();
@@ -76,13 +77,13 @@ class Process {
   void stop(int exit_code);
   // A task has ended by an exception, and is not started again.
   void lost_task();
-  // On the thread of `loop`.
+  // It runs on the thread of `loop`.
   void step_was_slow(std::string_view loop, std::chrono::nanoseconds took);
-  // Ends the process where the serving thread does not end.
+  // Ends the process if the serving thread does not end.
   void stop_serving();
   std::string not_live() const;
   std::string not_ready() const;
-  // For /debug/state.
+  // /debug/state shows it.
   kube::Json state() const;
   void show_certificates(const CertificateBundle& bundle);
 
@@ -103,8 +104,9 @@ class Process {
   kube::SystemRandom random_;
   std::unique_ptr<kube::Transport> transport_;
   kube::ApiClient client_;
-  // For the reviews of tokens that clients of the metrics server send, also on a replica that does
-  // not lead. A client of its own, so that the limits of the control loops' client do not count.
+  // It is used for the reviews of tokens that clients of the metrics server send, also on a replica
+  // that does not lead. It is a client of its own, so that the limits of the control loops' client
+  // do not count.
   std::unique_ptr<kube::Transport> reviews_transport_;
   kube::ApiClient reviews_;
   Election election_;

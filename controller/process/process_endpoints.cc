@@ -1,4 +1,4 @@
-// The process's probes and metrics.
+// These are the process's probes and metrics.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -85,7 +85,7 @@ kube::Json Process::state() const {
                        {"manager", manager_.state()}});
 }
 
-// The control thread answers the probe: where it hangs, the probe times out.
+// The control thread answers the probe: if it hangs, the probe times out.
 std::string Process::not_live() const {
   const auto now = clock_.steady();
   const std::string problem = control_health_.problem(now);

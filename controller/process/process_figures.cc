@@ -17,7 +17,7 @@ namespace {
 constexpr double kKilobyte = 1'024;
 constexpr const char* kStatus = "/proc/self/status";
 
-// The first number after `name` at the begin of a line; 0 without one.
+// Returns the first number after `name` at the begin of a line; 0 without one.
 double number_after(const char* path, const std::string& name) {
   std::ifstream file(path);
   double number = 0;
@@ -29,8 +29,8 @@ double number_after(const char* path, const std::string& name) {
   return number;
 }
 
-// The 22nd value of /proc/self/stat, in clock ticks since the boot; the second, the program's name,
-// may hold spaces.
+// Returns the 22nd value of /proc/self/stat, in clock ticks since the boot; the second, the
+// program's name, may hold spaces.
 double start_seconds() {
   std::ifstream file("/proc/self/stat");
   std::string text;
@@ -45,8 +45,8 @@ double start_seconds() {
   return number_after("/proc/stat", "btime ") + ticks / static_cast<double>(sysconf(_SC_CLK_TCK));
 }
 
-// Of cgroup v2 and v1, as a container sees its own. Version 2 says "max" where there is none, and
-// version 1 a number that no machine has.
+// Reads the limit of cgroup v2 and v1, in the container's own view. Version 2 has "max" if there is
+// none, and version 1 a number that no machine has.
 double memory_limit() {
   constexpr double kNone = 1e18;
   for (const char* path :

@@ -1,4 +1,4 @@
-// `trainer controller`.
+// This is `trainer controller`.
 #pragma once
 
 #include "controller/config/options.hh"
@@ -9,8 +9,8 @@ namespace trainer {
 // options or kubeconfig, or lost leadership, after which nothing may be written.
 int run_controller(const ControllerOptions& options);
 
-// Raises the soft limit of open descriptors to the hard limit, as a Go program does at its start.
-// (The soft limit is low only for programs that use select().) False where the system refuses.
+// Raises the soft limit of open descriptors to the hard limit; a Go program does so at its start.
+// (The soft limit is low only for programs that use select().) Returns false if the system refuses.
 bool raise_descriptor_limit();
 
 }  // namespace trainer

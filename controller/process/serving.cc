@@ -21,7 +21,7 @@ namespace {
 // The API server waits ten seconds for a webhook, so a lookup must end earlier.
 constexpr Milliseconds kLookupDeadline{8'000};
 constexpr Milliseconds kDrain{5'000};
-// As controller-runtime: etcd takes 1.5 MB, and a review holds the object twice.
+// The limit is controller-runtime's: etcd takes 1.5 MB, and a review holds the object twice.
 constexpr std::size_t kMaxReview = 7U << 20;
 
 kube::ApiClient::Options client_options(const ServingOptions& options) {
@@ -33,7 +33,7 @@ kube::ApiClient::Options client_options(const ServingOptions& options) {
 
 }  // namespace
 
-// All state of the serving thread.
+// This is all state of the serving thread.
 struct Serving::Impl {
   Impl(ServingOptions given, const AdmissionState& state, const kube::Log& used_log)
       : options(std::move(given)),
@@ -48,7 +48,7 @@ struct Serving::Impl {
     if (options.health) kube::asio::co_spawn(io, options.health->run(clock), kube::asio::detached);
   }
 
-  // A server that a kind registered, once it listens.
+  // This is a server that a kind registered, once it listens.
   struct Served {
     ServerRegistration registration;
     std::unique_ptr<RequestHandler> handler;
@@ -77,7 +77,7 @@ struct Serving::Impl {
   Admission admission;
   std::unique_ptr<kube::HttpServer> webhook_server;
   std::vector<Served> servers;
-  std::promise<void> ended;  // its thread
+  std::promise<void> ended;  // set by its thread when it ends
 };
 
 kube::ServerOptions Serving::Impl::server_options(const CertificateBundle& bundle, std::string name,
@@ -183,7 +183,7 @@ Task<Result<void>> Serving::set_certificates(CertificateBundle bundle) {
   const auto answer = std::make_shared<Answer>(executor);
   kube::asio::post(
       impl_->io, [impl = impl_.get(), bundle = std::move(bundle), to = answer, executor]() mutable {
-        // Moved: it must not be destroyed on the serving thread.
+        // It is moved, since it must not be destroyed on the serving thread.
         kube::asio::post(executor, [to = std::move(to), used = impl->set_certificates(bundle)] {
           to->used = used;
           to->arrived.notify();

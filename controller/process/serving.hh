@@ -1,4 +1,4 @@
-// The thread on which this process answers requests: webhooks and the servers of kinds.
+// On this thread the process answers requests: webhooks and the servers of kinds.
 #pragma once
 
 #include <atomic>
@@ -22,30 +22,33 @@
 namespace trainer {
 
 struct ServingOptions {
-  MakeTransport make_transport;  // for objects that are not cached, and for progress reports
-  std::string address;           // as kube::ServerOptions::address, of all servers
+  MakeTransport make_transport;  // reads objects that are not cached, and writes progress reports
+  std::string address;           // kube::ServerOptions::address of all servers
   unsigned short webhook_port = 9443;
   kube::ServerTlsOptions tls;
-  // Clients that may send reviews have a certificate that one of these CAs has signed; empty: all.
+  // Clients that may send reviews have a certificate that one of these CAs has signed; if it is
+  // empty, all may.
   std::string client_ca_pem;
   std::vector<WebhookHandler> handlers;
   std::vector<ServerRegistration> servers;
   Admission::OnReview on_review;                               // called on the serving thread
-  Admission::OnBegin on_review_begin;                          // likewise
-  std::function<void(const kube::RequestRecord&)> on_request;  // likewise
-  std::function<void(std::string_view server)> on_eviction;    // likewise
-  kube::OnSlowStep on_slow_step;                               // likewise
-  // Likewise, after an exception (a bug) that ended a request or a task; the thread goes on.
+  Admission::OnBegin on_review_begin;                          // called on the serving thread
+  std::function<void(const kube::RequestRecord&)> on_request;  // called on the serving thread
+  std::function<void(std::string_view server)> on_eviction;    // called on the serving thread
+  kube::OnSlowStep on_slow_step;                               // called on the serving thread
+  // It is called on the serving thread, after an exception (a bug) that ended a request or a task;
+  // the thread goes on.
   std::function<void()> on_exception;
-  LoopHealth* health = nullptr;                  // of the serving thread
-  kube::Milliseconds certificates_limit{5'000};  // how long set_certificates() waits for the thread
-  // How long stop() waits for the thread: longer than the thread's own three waits of five seconds
+  LoopHealth* health = nullptr;  // the health of the serving thread
+  kube::Milliseconds certificates_limit{
+      5'000};  // set_certificates() waits this long for the thread
+  // stop() waits this long for the thread: longer than the thread's own three waits of five seconds
   // for requests and reports.
   kube::Milliseconds stop_limit{20'000};
   ServingOptions() {}
 };
 
-// Has its own thread, io_context and API client, so that a long plan in the control loops never
+// It has its own thread, io_context and API client, so that a long plan in the control loops never
 // delays a review, and a review never delays a plan. Lifecycle: no server listens before the first
 // certificate; the destructor stops the servers, waits for running requests and joins the thread,
 // without a limit: stop() has one. Concurrency: all members from any thread except the serving
@@ -59,14 +62,14 @@ class Serving {
   Serving& operator=(const Serving&) = delete;
 
   // Starts listening with the first certificate, changes to later ones without closing connections.
-  // Errors: kInvalid for an unusable certificate, kNetwork when an address cannot be listened on,
-  // kTimeout when the serving thread is busy for longer than `certificates_limit`.
+  // Errors: kInvalid for an unusable certificate, kNetwork if the server cannot listen on an
+  // address, kTimeout if the serving thread is busy for longer than `certificates_limit`.
   kube::Task<kube::Result<void>> set_certificates(CertificateBundle bundle);
-  // For readiness: all servers accept connections.
+  // Readiness needs it: all servers accept connections.
   bool is_listening() const { return is_listening_; }
-  // The port in use once is_listening(); for tests with port 0.
+  // Returns the port in use once is_listening(); for tests with port 0.
   unsigned short webhook_port() const;
-  // False where the thread has not ended within `stop_limit`.
+  // Returns false if the thread has not ended within `stop_limit`.
   bool stop();
 
  private:

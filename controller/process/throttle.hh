@@ -1,4 +1,4 @@
-// The request rate limit of the configuration file (`clientConnection`).
+// This is the request rate limit of the configuration file (`clientConnection`).
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -8,8 +8,8 @@
 
 namespace trainer {
 
-// A token bucket of `burst` requests, filled at `qps`, in front of another transport. Watches are
-// not limited: each is one request in minutes.
+// Puts a token bucket of `burst` requests, filled at `qps`, in front of another transport. Watches
+// are not limited: each is one request in minutes.
 std::unique_ptr<kube::Transport> throttle(kube::asio::io_context& io,
                                           std::unique_ptr<kube::Transport> transport, double qps,
                                           int burst);

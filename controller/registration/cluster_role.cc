@@ -35,7 +35,7 @@ std::vector<kube::PolicyRule> merged(const std::vector<kube::PolicyRule>& rules)
   return all;
 }
 
-// What a process with these kinds needs, which all have the same option.
+// Returns the rules that a process with these kinds needs, which all have the same option.
 std::vector<kube::PolicyRule> rules_of(const Registry& registry, const std::string& lease) {
   std::vector<kube::PolicyRule> rules;
   for (const KindRegistration& kind : registry)
@@ -71,14 +71,14 @@ std::vector<kube::PolicyRule> all_rules(const Registry& registry) {
   return all;
 }
 
-// A YAML list on one line; "" is the core group.
+// Returns a YAML list on one line; "" is the core group.
 std::string list_of(const std::vector<std::string>& words) {
   std::vector<std::string> quoted;
   for (const std::string& word : words) quoted.push_back(word.empty() ? "\"\"" : word);
   return fmt::format("[{}]", fmt::join(quoted, ", "));
 }
 
-// A role as YAML.
+// Returns a role as YAML.
 std::string role_of(std::string_view kind, std::string_view name,
                     const std::vector<kube::PolicyRule>& rules) {
   std::string text = fmt::format(
@@ -98,7 +98,8 @@ std::string role_of(std::string_view kind, std::string_view name,
   return text;
 }
 
-// A Role gives no right to these: they have no namespace, or that of another installation.
+// A Role gives no right to these resources: they have no namespace, or that of another
+// installation.
 bool is_outside_of_namespaces(const std::string& resource) {
   constexpr std::string_view kOutside[] = {"clustertrainingruntimes", "priorityclasses",
                                            "tokenreviews", "validatingwebhookconfigurations",
@@ -117,7 +118,7 @@ std::string cluster_role(const Registry& registry, std::string_view option) {
 std::string namespaced_role(const Registry& registry) {
   const std::vector<std::string> group{"coordination.k8s.io"};
   const std::vector<std::string> leases{"leases"};
-  const std::vector<std::string> gangs{"podgroups"};  // of use where a scheduler's CRD is
+  const std::vector<std::string> gangs{"podgroups"};  // useful if a scheduler's CRD exists
   std::vector<kube::PolicyRule> rules;
   for (const KindRegistration& kind : registry) {
     for (kube::PolicyRule rule : kind.controller.rules) {

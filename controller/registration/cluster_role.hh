@@ -1,4 +1,4 @@
-// The RBAC rules that the kinds of a registry need.
+// The kinds of a registry need these RBAC rules.
 #pragma once
 
 #include <string>
@@ -9,14 +9,15 @@
 
 namespace trainer {
 
-// A ClusterRole of the controller as YAML, each rule with the reason for it: what every
-// installation needs, or the rules of one option (kube::PolicyRule::option).
+// Returns a ClusterRole of the controller as YAML, each rule with the reason for it: the rules that
+// every installation needs, or those of one option (kube::PolicyRule::option).
 std::string cluster_role(const Registry& registry, std::string_view option = {});
-// The options, in the order of the registry's rules.
+// Returns the options, in the order of the registry's rules.
 std::vector<std::string> cluster_role_options(const Registry& registry);
 
-// A Role for a controller with rights in its own namespace only (Configuration::namespaced), with
-// what that needs for its Lease. `registry`: made with that setting.
+// Returns a Role for a controller with rights in its own namespace only
+// (Configuration::namespaced), with the rights for its Lease. `registry` was made with that
+// setting.
 std::string namespaced_role(const Registry& registry);
 
 }  // namespace trainer

@@ -1,4 +1,4 @@
-// What a kind adds to the subcommands `render`, `why` and `logs`. All functions are pure.
+// A kind adds this to the subcommands `render`, `why` and `logs`. All functions are pure.
 #pragma once
 
 #include <fmt/format.h>
@@ -21,17 +21,18 @@
 
 namespace trainer {
 
-// What a hook of `render` knows besides its object.
+// A hook of `render` knows this besides its object.
 struct RenderInputs {
-  Configuration configuration;  // of the installation, as far as it is known
+  Configuration configuration;  // the installation's, as far as it is known
   bool is_explained = false;    // say where each value came from
   bool has_jobs = false;        // expand JobSets into Jobs and Services
   kube::Time now;
-  // An object of the files, or a built-in one, whose hook has no `render`. nullptr: there is none.
+  // Returns an object of the files, or a built-in one, whose hook has no `render`. nullptr says
+  // that there is none.
   std::function<std::shared_ptr<const kube::Json>(const kube::Resource& resource,
                                                   const kube::ObjectKey& key)>
       find;
-  // Whether this warning about such an object has been printed already.
+  // Returns whether this warning about such an object has been printed already.
   std::function<bool(const kube::Resource& resource, const kube::ObjectKey& key,
                      const std::string& warning)>
       is_warned;
@@ -42,7 +43,7 @@ struct RenderedObject {
   std::vector<Explanation> explanations;
 };
 
-// Errors of an object that is created for another one, for that one's user.
+// Returns errors of an object that is created for another one, in the form for that one's user.
 inline kube::FieldErrors of_child(const kube::Json& child, kube::FieldErrors errors) {
   const std::string title =
       fmt::format("{} {}: ", child.get_string("kind"), child.get("metadata").get_string("name"));
@@ -53,11 +54,12 @@ inline kube::FieldErrors of_child(const kube::Json& child, kube::FieldErrors err
 struct Rendered {
   std::vector<RenderedObject> objects;
   std::vector<std::string> warnings;
-  kube::FieldErrors errors;  // of objects that are left out, since the API server refuses them
+  // Errors of objects that are left out, since the API server refuses them.
+  kube::FieldErrors errors;
 };
 
-// How `render` does offline what the API server and the controller do with a new object: `mutate`,
-// the schema's defaults and checks (from the CRD of the same registration), `validate`, `render`.
+// `render` does offline what the API server and the controller do with a new object: `mutate`, the
+// schema's defaults and checks (from the CRD of the same registration), `validate`, `render`.
 struct RenderHook {
   using Admit =
       std::function<AdmissionAnswer(const AdmissionRequest& request, const RenderInputs& inputs)>;
@@ -65,51 +67,52 @@ struct RenderHook {
   kube::Resource resource;
   Admit mutate;    // may be null
   Admit validate;  // may be null
-  // Null for a kind that is not printed itself: other hooks find its objects.
+  // It is null for a kind that is not printed itself: other hooks find its objects.
   std::function<tl::expected<Rendered, kube::FieldErrors>(const kube::Json& object,
                                                           const RenderInputs& inputs)>
       render;
   std::vector<kube::Json> (*builtin)() = nullptr;  // objects that no file needs to contain
 };
 
-// What `why` and `logs` say of one object.
+// `why` and `logs` report this about one object.
 struct ObjectState {
   std::string phase;  // "": not started
   std::string reason;
   std::string message;
   std::vector<std::string> evidence;
-  std::string next_step;    // "" where there is nothing to do
-  std::string failed_pod;   // whose failure the object's status keeps; "" where it keeps none
-  std::string last_output;  // of a pod that may be deleted, with a title; "" where there is none
+  std::string next_step;   // "" if there is nothing to do
+  std::string failed_pod;  // the pod whose failure the object's status keeps; "" if it keeps none
+  // The last output of a pod that may be deleted, with a title; "" if there is none.
+  std::string last_output;
   bool is_finished = false;
   bool is_failed = false;
 };
 
-// `program`: the command's name in advice.
+// `program` is the command's name in advice.
 using ReadState = std::function<tl::expected<ObjectState, kube::FieldErrors>(
     const kube::Json& object, std::string_view program)>;
 
-// `trainer why` for objects of the registration's primary collection.
+// The hook is `trainer why` for objects of the registration's primary collection.
 struct WhyHook {
   std::string_view pod_label;  // its value is the name of the object that the pod belongs to
   ReadState read_state;
 };
 
-// A pod's place in its job: lines begin with it, and pods are ordered by it.
+// This is a pod's place in its job: lines begin with it, and pods are ordered by it.
 struct PodPlace {
   std::string role;            // the replicated job
   std::int32_t job_index = 0;  // among its Jobs
   std::int32_t index = 0;      // the completion index
   bool has_one_job = true;
-  std::int32_t attempt = 0;  // of the whole job
+  std::int32_t attempt = 0;  // the attempt of the whole job
   bool is_node = true;       // `--node` can choose it
 };
 
-// `trainer logs`, likewise.
+// The hook is `trainer logs` for objects of the registration's primary collection.
 struct LogsHook {
   std::string_view pod_label;
   ReadState read_state;
-  // nullopt: the pod has no place, so its log is left out.
+  // nullopt says that the pod has no place, so its log is left out.
   std::optional<PodPlace> (*read_place)(const kube::ObjectMeta& pod) = nullptr;
 };
 

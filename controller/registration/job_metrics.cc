@@ -68,7 +68,7 @@ JobRecord::~JobRecord() {
 JobMetrics::JobMetrics(std::shared_ptr<JobCensus> census, kube::ManagerMetrics& metrics,
                        const kube::Clock& clock, const Kind& kind)
     : census_(std::move(census)), metrics_(metrics), clock_(clock), kind_(kind.name) {
-  // A counter that appears with its first event looks to queries as if nothing had happened.
+  // If a counter appears with its first event, queries do not see that event.
   for (const JobStep step : kSteps)
     if (step != JobStep::kJobSet || kind.has_jobset) observe(step, std::nullopt);
   for (const std::string_view reason : kind.failures) failed(reason, 0);
@@ -88,7 +88,7 @@ void JobMetrics::update(JobRecord& record, const JobFacts& facts) const {
   const bool is_elsewhere = record.counted_->phase != facts.phase;
   const std::string_view waiting =
       record.waiting_ ? std::string_view(record.waiting_->reason) : std::string_view();
-  if (!is_elsewhere && waiting == facts.waiting) return;  // as nearly always
+  if (!is_elsewhere && waiting == facts.waiting) return;  // this is so nearly always
   if (is_elsewhere && !facts.failure.empty()) failed(facts.failure, 1);
   place(record, facts);
 }
@@ -134,7 +134,7 @@ void JobMetrics::failed(std::string_view reason, std::uint32_t times) const {
 }
 
 void JobMetrics::restarted(std::string_view cause, std::int32_t times) const {
-  // Less than before where its JobSet was made again.
+  // The number is less than before if the JobSet was made again.
   if (times > 0) count_restarts(cause, static_cast<std::uint32_t>(times));
 }
 

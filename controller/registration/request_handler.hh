@@ -1,4 +1,4 @@
-// An HTTP server of a kind, besides the webhooks.
+// This is an HTTP server of a kind, besides the webhooks.
 #pragma once
 
 #include <functional>
@@ -17,7 +17,7 @@ class RequestHandler {
  public:
   virtual ~RequestHandler() = default;
   virtual kube::Task<kube::ServerResponse> handle(kube::ServerRequest request) = 0;
-  // Writes what is still pending; called before the process ends.
+  // Writes all pending reports; called before the process ends.
   virtual kube::Task<void> flush() = 0;
 };
 

@@ -23,7 +23,7 @@ tl::unexpected<kube::Error> unreadable(std::string_view why) {
   return kube::fail(kube::ErrorCode::kParse, std::string(why));
 }
 
-// As the API server counts: characters, not bytes.
+// Returns the number of characters, not bytes: the API server counts these.
 std::size_t characters_of(std::string_view text) {
   std::size_t count = 0;
   for (const char c : text) count += (static_cast<unsigned char>(c) & 0xc0U) != 0x80U;
@@ -36,7 +36,8 @@ bool is_good_text(const Json* value) {
   return length >= 1 && length <= kMaxMetricText;
 }
 
-// nullopt where the member is absent; sets `is_readable` to false where it is not a 32-bit integer.
+// Returns nullopt if the member is absent; sets `is_readable` to false if it is not a 32-bit
+// integer.
 std::optional<std::int64_t> read_int32(const Json& status, std::string_view name,
                                        bool& is_readable) {
   const Json* value = status.find(name);
@@ -48,7 +49,7 @@ std::optional<std::int64_t> read_int32(const Json& status, std::string_view name
   return value->as_int();
 }
 
-// The metrics that the API takes, in their order.
+// Returns the metrics that the API accepts, in their order.
 std::optional<Json> read_metrics(const Json& metrics, std::size_t& dropped) {
   if (!metrics.is_array()) return std::nullopt;
   Json kept = Json::array();
@@ -131,7 +132,7 @@ std::optional<kube::ObjectKey> read_report_path(std::string_view path) {
   constexpr std::string_view kSuffix = "/status";
   if (!path.starts_with(kPrefix)) return std::nullopt;
   path.remove_prefix(kPrefix.size());
-  // After the prefix was removed, since prefix and suffix could share a '/'.
+  // The suffix is checked after the prefix was removed, since both could share a '/'.
   if (!path.ends_with(kSuffix)) return std::nullopt;
   path.remove_suffix(kSuffix.size());
   const auto at = path.find(kMiddle);

@@ -74,8 +74,9 @@ Task<void> ReportWriter::write_waiting(std::shared_ptr<Job> job) {
   }
 }
 
-// The API server ignores a uid in what is applied to a status (apiextensions-apiserver,
-// statusStrategy.PrepareForUpdate), so the write is conditional on the version of that uid.
+// The API server ignores a uid in a configuration that is applied to a status
+// (apiextensions-apiserver, statusStrategy.PrepareForUpdate), so the write is conditional on the
+// version of that uid.
 Task<Result<void>> ReportWriter::write(std::shared_ptr<Job> job, Json trainer_status) {
   co_await wait_for_rate_limit();
   Json status = Json::object();

@@ -1,4 +1,4 @@
-// Merges a stream of reports into few writes.
+// A stream of reports is merged into few writes.
 #pragma once
 
 #include <chrono>
@@ -17,11 +17,12 @@
 
 namespace trainer {
 
-// How often reports become writes.
+// These limits say how often reports become writes.
 struct StatusLimits {
-  // Between two writes to one TrainJob; reports in between are merged, the last one wins.
+  // This is the time between two writes to one TrainJob; reports in between are merged, the last
+  // one wins.
   kube::Milliseconds min_interval{1'000};
-  // Of all writes together; none where the configuration sets none.
+  // This limits all writes together; there is no limit if the configuration sets none.
   std::optional<double> qps;
   std::optional<int> burst;
   StatusLimits() {}
@@ -36,16 +37,16 @@ class ReportWriter {
   ReportWriter(const ReportWriter&) = delete;
   ReportWriter& operator=(const ReportWriter&) = delete;
 
-  // Returns when the report has been written, or at once when the job's last write succeeded less
+  // Returns when the report has been written, or at once if the job's last write succeeded less
   // than `min_interval` ago: then the report is written later. Errors: the API server's; kNotFound
-  // where the TrainJob of this name has another uid, which is never written.
+  // if the TrainJob of this name has another uid, which is never written.
   kube::Task<kube::Result<void>> submit(kube::ObjectKey trainjob, std::string uid,
                                         kube::Json trainer_status);
   // Writes all pending reports now.
   kube::Task<void> flush();
 
  private:
-  // The reports of one TrainJob.
+  // These are the reports of one TrainJob.
   struct Job {
     Job(kube::asio::io_context& io, kube::ObjectKey trainjob, std::string job_uid)
         : key(std::move(trainjob)),
@@ -54,14 +55,16 @@ class ReportWriter {
           write_done(io.get_executor()) {}
     const kube::ObjectKey key;
     const std::string uid;
-    std::string resource_version;       // of the TrainJob with this uid; "" where it must be read
+    // The version of the TrainJob with this uid; "" if it must be read.
+    std::string resource_version;
     std::optional<kube::Json> waiting;  // the last report, while it is not being written
-    kube::Notifier pause;               // before the next write; notified to end it early
+    kube::Notifier pause;               // the pause before the next write; notified to end it early
     kube::Notifier write_done;          // notified by every write that has ended
-    std::uint64_t submitted = 0;        // how many reports came
-    std::uint64_t written = 0;  // how many of them a write, also one that failed, has covered
+    std::uint64_t submitted = 0;        // the number of reports that came
+    // The number of reports that a write, also one that failed, has covered.
+    std::uint64_t written = 0;
     bool is_writer_running = false;
-    // Outcome of the last write.
+    // This is the outcome of the last write.
     kube::Result<void> last = kube::fail(kube::ErrorCode::kInternal, "not written yet");
     std::optional<std::chrono::steady_clock::time_point> written_at;
   };

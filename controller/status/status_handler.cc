@@ -54,7 +54,7 @@ Task<ServerResponse> StatusHandler::handle(kube::ServerRequest request) {
   if (!verified) {
     const std::string why = verified.error().message;
     if (is_token_refused(verified.error())) {
-      // At debug: otherwise a client without access could fill the log.
+      // It is logged at debug: otherwise a client without access could fill the log.
       log_.debug("progress report refused", {{"trainjob", trainjob->to_string()}, {"why", why}});
       co_return failure(403, "Forbidden", "Forbidden");
     }

@@ -1,4 +1,4 @@
-// Progress reports from training pods (Kubeflow Trainer, pkg/statusserver).
+// Training pods send progress reports (Kubeflow Trainer, pkg/statusserver).
 #pragma once
 
 #include "controller/registration/request_handler.hh"
@@ -9,16 +9,16 @@
 
 namespace trainer {
 
-// `POST /apis/trainer.kubeflow.org/v1alpha1/namespaces/NS/trainjobs/NAME/status`, body
-// `{"trainerStatus": {...}}`.
+// The request is `POST /apis/trainer.kubeflow.org/v1alpha1/namespaces/NS/trainjobs/NAME/status`,
+// with the body `{"trainerStatus": {...}}`.
 //
 // Guarantees: a report is accepted only from a pod of that TrainJob (TokenVerifier), and never
 // written to a later TrainJob of the same name. The first report of a job, and any after a pause,
 // is answered when it has been written; one that follows sooner is answered at once and written
 // later (ReportWriter). A metric that the API would refuse is left out, so that the rest of the
 // report is written; anything else that the API would refuse is answered 422. Errors: a `Status`
-// without kind and apiVersion, as upstream's server sends it. Concurrency: the io_context thread of
-// `client`.
+// without kind and apiVersion; upstream's server sends the same. Concurrency: the io_context thread
+// of `client`.
 class StatusHandler final : public RequestHandler {
  public:
   StatusHandler(kube::asio::io_context& io, kube::ApiClient& client, StatusLimits limits,

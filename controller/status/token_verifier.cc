@@ -29,9 +29,10 @@ constexpr std::size_t kMaxTrusted = 20'000;
 constexpr std::size_t kMaxReviews = 4;  // in flight
 // A client that waits longer gets an error, and reports again.
 constexpr auto kMaxWait = std::chrono::seconds(8);
-// How far the API server's clock may be behind this process's.
+// The API server's clock may be behind this process's by this much.
 constexpr std::int64_t kClockSkew = 60;  // seconds
-// Unverified claims of any client; a token of the API server has some thirty values.
+// These limits are for unverified claims of any client; a token of the API server has some thirty
+// values.
 constexpr kube::JsonLimits kClaimLimits{.max_values = 1'000};
 constexpr std::string_view kPodName = "authentication.kubernetes.io/pod-name";
 constexpr std::string_view kPodUid = "authentication.kubernetes.io/pod-uid";
@@ -45,7 +46,7 @@ std::optional<Json> read_claims(std::string_view token) {
   const auto second = first == token.npos ? first : token.find('.', first + 1);
   if (second == token.npos || token.find('.', second + 1) != token.npos) return std::nullopt;
   std::string text(token.substr(first + 1, second - first - 1));
-  // base64url, without padding.
+  // The text is base64url, without padding.
   std::replace(text.begin(), text.end(), '-', '+');
   std::replace(text.begin(), text.end(), '_', '/');
   text.append((4 - text.size() % 4) % 4, '=');
@@ -56,7 +57,7 @@ std::optional<Json> read_claims(std::string_view token) {
   return std::move(*claims);
 }
 
-// The pod that a token is bound to, from the TokenReview.
+// This is the pod that a token is bound to, from the TokenReview.
 struct BoundPod {
   ObjectKey key;
   std::string uid;
@@ -193,8 +194,8 @@ Task<Result<std::string>> TokenVerifier::uid_by_token(kube::Secret<std::string> 
   co_return co_await uid_of_owner(std::move(*object), std::move(trainjob));
 }
 
-// By the JobSet with the TrainJob's name. A pod may be left from an earlier TrainJob and JobSet of
-// this name.
+// The owner is found by the JobSet with the TrainJob's name. A pod may be left from an earlier
+// TrainJob and JobSet of this name.
 Task<Result<std::string>> TokenVerifier::uid_of_owner(Json pod, ObjectKey trainjob) {
   const auto jobset = co_await client_.get(kJobSets, trainjob);
   if (!jobset) {

@@ -1,4 +1,5 @@
-// Authentication of progress reports: a TrainJob's own pods, with a token for its audience.
+// Progress reports are authenticated: they come from a TrainJob's own pods, with a token for its
+// audience.
 #pragma once
 
 #include <chrono>
@@ -14,24 +15,24 @@
 
 namespace trainer {
 
-// "trainer.kubeflow.org/v1alpha1/namespaces/NS/trainjobs/NAME/status": the audience that the
-// pipeline asks for in the pod's token.
+// Returns "trainer.kubeflow.org/v1alpha1/namespaces/NS/trainjobs/NAME/status": the audience that
+// the pipeline asks for in the pod's token.
 std::string status_audience(const kube::ObjectKey& trainjob);
 
-// "Bearer TOKEN": exactly two words, the first in any case. Empty for anything else.
+// Reads "Bearer TOKEN": exactly two words, the first in any case. Empty for anything else.
 std::string bearer_token(std::string_view authorization);
 
-// Whether an error says that a token was refused. A 401 or 403 for the TokenReview request itself
-// is not: that error, of this controller's rights, has an HTTP status.
+// Returns whether an error says that a token was refused. A 401 or 403 for the TokenReview request
+// itself does not say so: that error, of this controller's rights, has an HTTP status.
 bool is_token_refused(const kube::Error& error);
 
-// Why a token cannot be valid for `audience` at `now`, so that no TokenReview is needed: from its
-// unverified claims; else empty.
+// Returns why a token cannot be valid for `audience` at `now`, so that no TokenReview is needed:
+// from its unverified claims; else empty.
 std::string reason_not_to_review(std::string_view token, const std::string& audience,
                                  kube::Time now);
 
-// The status of the token's TokenReview; `audience` empty: the API server's own. Errors: of the
-// request.
+// Returns the status of the token's TokenReview; if `audience` is empty, for the API server's own.
+// Errors are those of the request.
 kube::Task<kube::Result<kube::Json>> review_token(kube::ApiClient& client,
                                                   kube::Secret<std::string> token,
                                                   std::string audience);
@@ -46,8 +47,8 @@ class TokenVerifier {
  public:
   explicit TokenVerifier(kube::ApiClient& client);
 
-  // The uid of the TrainJob that the token's pod belongs to: a later one may have the same name.
-  // Errors: kForbidden with the reason, for the log; others when a request failed, kTimeout when
+  // Returns the uid of the TrainJob that the token's pod belongs to: a later one may have the same
+  // name. Errors: kForbidden with the reason, for the log; others if a request failed, kTimeout if
   // too many others were waiting.
   kube::Task<kube::Result<std::string>> verify(kube::Secret<std::string> token,
                                                kube::ObjectKey trainjob);
@@ -55,14 +56,14 @@ class TokenVerifier {
  private:
   struct Trusted {
     std::chrono::steady_clock::time_point until;
-    std::string uid;  // of the TrainJob
+    std::string uid;  // the uid of the TrainJob
   };
   kube::Task<kube::Result<std::string>> uid_by_token(kube::Secret<std::string> token,
                                                      kube::ObjectKey trainjob);
   kube::Task<kube::Result<std::string>> uid_of_owner(kube::Json pod, kube::ObjectKey trainjob);
   void remember(std::string digest, Trusted trusted);
 
-  // nullptr where no result is cached, or an expired one.
+  // Returns nullptr if no result is cached, or an expired one.
   const Trusted* find_trusted(const std::string& digest);
 
   kube::ApiClient& client_;

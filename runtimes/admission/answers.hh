@@ -1,4 +1,5 @@
-// How admission allows and refuses (Kubeflow Trainer and JobSet, pkg/webhooks). Pure.
+// Admission allows and refuses with these answers (Kubeflow Trainer and JobSet, pkg/webhooks).
+// Pure.
 #pragma once
 
 #include <string>
@@ -10,13 +11,13 @@
 
 namespace trainer {
 
-// 403 Forbidden with the errors as one text, as Trainer's webhooks answer; allowed where there are
+// Answers 403 Forbidden with the errors as one text, like Trainer's webhooks; allowed if there are
 // none.
 AdmissionAnswer forbid(const kube::FieldErrors& errors);
 AdmissionAnswer forbid(std::string message);
-// 422 Invalid, as JobSet's webhooks answer: `JobSet.jobset.x-k8s.io "NAME" is invalid: ...`.
+// Answers 422 Invalid, like JobSet's webhooks: `JobSet.jobset.x-k8s.io "NAME" is invalid: ...`.
 AdmissionAnswer refuse_jobset(const std::string& name, const kube::FieldErrors& errors);
-// Allowed, with the JSON Patch that turns `before` into `after`; without one where they are equal.
+// Allows, with the JSON Patch that turns `before` into `after`; without one if they are equal.
 AdmissionAnswer allow_with(const kube::Json& before, const kube::Json& after,
                            std::vector<std::string> warnings);
 

@@ -1,4 +1,4 @@
-// Admission of JobSets; the rules are the JobSet controller's (JobSet,
+// JobSets are admitted here; the rules are the JobSet controller's (JobSet,
 // pkg/webhooks/jobset_webhook.go).
 #include <optional>
 #include <string>
@@ -15,7 +15,7 @@ using kube::Json;
 
 namespace {
 
-// Of the first pattern for which the JobSet controller will not search.
+// Warns about the first pattern for which the JobSet controller will not search.
 void warn_about_patterns(const JobSetSpec& spec, AdmissionAnswer& answer) {
   if (!answer.is_allowed || !spec.failurePolicy) return;
   const jobset::FailurePatterns patterns(*spec.failurePolicy);
@@ -61,9 +61,9 @@ AdmissionAnswer validate_jobset(const AdmissionRequest& request, const Admission
   }
   if (jobset->metadata.deletion_timestamp) return {};
   const auto before = read_jobset(request.old_object);
-  if (!before) return {};  // what is stored cannot be compared with what it should have been
+  if (!before) return {};  // the stored object cannot be compared with what it should have been
   AdmissionAnswer answer = refuse_jobset(name, jobset::validate_update(*before, *jobset, gates));
-  // A policy can be added, and then stays as it is.
+  // A policy can be added, and then does not change any more.
   if (!before->spec.failurePolicy) warn_about_patterns(jobset->spec, answer);
   return answer;
 }

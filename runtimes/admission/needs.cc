@@ -1,4 +1,4 @@
-// What the rules for a request read, so that it can be read before they run.
+// The rules for a request read these objects, so the objects can be read before the rules run.
 #include <set>
 #include <string>
 
@@ -20,7 +20,7 @@ void need_of_trainjob(AdmissionNeeds& needs, const AdmissionRequest& request,
   if (!job || !is_supported_runtime(job->spec.runtimeRef)) return;
   const std::string ns = job->metadata.ns.empty() ? request.ns : job->metadata.ns;
   const RuntimeRef& ref = job->spec.runtimeRef;
-  if (ref.name.empty()) return;  // a request for it would be one for the whole list
+  if (ref.name.empty()) return;  // such a request would be one for the whole list
   const std::string kind = ref.kind.value_or("ClusterTrainingRuntime");
   needs.runtime = {kind, {kind == "TrainingRuntime" ? ns : std::string(), ref.name}};
   if (!runtime_object || request.operation != "CREATE") return;

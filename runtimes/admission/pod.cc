@@ -1,4 +1,4 @@
-// Admission of pods: exclusive placement. The rules are in runtimes/jobset/exclusive.
+// Pods are admitted here: exclusive placement. The rules are in runtimes/jobset/exclusive.
 #include "runtimes/admission/admission.hh"
 #include "runtimes/admission/answers.hh"
 

@@ -1,4 +1,4 @@
-// Reads and writes AdmissionReviews (admission.k8s.io/v1).
+// AdmissionReviews (admission.k8s.io/v1) are read and written here.
 #include <algorithm>
 #include <iterator>
 #include <utility>

@@ -1,4 +1,4 @@
-// Admission of TrainingRuntimes and ClusterTrainingRuntimes (Kubeflow Trainer, pkg/webhooks).
+// TrainingRuntimes and ClusterTrainingRuntimes are admitted here (Kubeflow Trainer, pkg/webhooks).
 #include <utility>
 
 #include "api/api.hh"
@@ -14,8 +14,8 @@ namespace {
 
 using kube::Json;
 
-// Labels and finalizers can always be changed, also of a runtime that was stored before a rule or a
-// field was there.
+// Labels and finalizers can always be changed, also if the runtime was stored before a rule or a
+// field existed.
 bool leaves_spec(const AdmissionRequest& request) {
   return request.operation == "UPDATE" &&
          request.old_object.get("spec") == request.object.get("spec");
@@ -43,7 +43,7 @@ AdmissionAnswer mutate_runtime(const AdmissionRequest& request) {
 
 AdmissionAnswer validate_runtime(const AdmissionRequest& request, const PipelineOptions& options) {
   if (!is_checked(request)) return {};
-  // Where the mutating webhook did not run: an old field would be stored, and have no effect.
+  // If the mutating webhook did not run, an old field would be stored, and have no effect.
   Json object = request.object;
   if (Conversion conversion = convert_legacy_runtime(object); !conversion.errors.empty())
     return forbid(conversion.errors);

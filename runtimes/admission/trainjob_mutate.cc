@@ -1,4 +1,4 @@
-// The mutating webhook of TrainJobs (Kubeflow Trainer, pkg/webhooks/trainjob_webhook.go).
+// This is the mutating webhook of TrainJobs (Kubeflow Trainer, pkg/webhooks/trainjob_webhook.go).
 #include <string>
 #include <utility>
 
@@ -14,7 +14,7 @@ namespace {
 
 using kube::Json;
 
-// `manager` of Kueue's entry in spec.runtimePatches.
+// This is `manager` of Kueue's entry in spec.runtimePatches.
 constexpr std::string_view kKueueManager = "kueue.x-k8s.io/manager";
 
 bool is_absent(const Json* value) {
@@ -27,8 +27,8 @@ const Json* find_patch(const Json& trainjob, std::string_view manager) {
   return nullptr;
 }
 
-// An unchanged patch keeps its time: a scheduler that sends its patch again as it was, when it
-// evicts a running job, must not seem to have changed it.
+// An unchanged patch keeps its time. A scheduler sends its patch again, unchanged, when it evicts a
+// running job, and must not seem to have changed it.
 void set_time(Json& patch, const Json* before, const std::string& now) {
   if (!before) {
     if (is_absent(patch.find("time"))) patch.set("time", now);
@@ -59,9 +59,9 @@ void set_times_of_patches(Json& trainjob, const Json& before, const std::string&
   }
 }
 
-// Whether Kueue sends this update: it starts a job by writing into its own patch, and stops it by
-// spec.suspend, also one that it never started and whose suspend a user has cleared. Users do
-// neither: the patch is not theirs, and Kueue undoes their changes of suspend.
+// Returns whether Kueue sends this update. It starts a job by writing into its own patch, and stops
+// it by spec.suspend. It also stops a job that it never started and whose suspend a user has
+// cleared. Users do neither: the patch is not theirs, and Kueue undoes their changes of suspend.
 bool is_from_kueue(const AdmissionRequest& request) {
   const Json* before = find_patch(request.old_object, kKueueManager);
   const Json* after = find_patch(request.object, kKueueManager);
@@ -71,7 +71,7 @@ bool is_from_kueue(const AdmissionRequest& request) {
          request.old_object.get("spec").get_bool("suspend");
 }
 
-// To count pods Kueue runs a copy of upstream's pipeline on the object that it then sends, and that
+// Kueue counts pods by running a copy of upstream's pipeline on the object that it then sends. That
 // pipeline completes the command of a torchtune job and wraps that of a Flux job in place. The
 // field is immutable, so without this such a job could be neither started nor evicted.
 void restore_command(Json& trainjob, const AdmissionRequest& request) {
@@ -100,7 +100,7 @@ AdmissionAnswer mutate_trainjob(const AdmissionRequest& request, kube::Time now)
     restore_command(object, request);
   }
   Conversion conversion;
-  // A job that an earlier version has stored stays as it is: to write its fields again would change
+  // A job that an earlier version has stored is not changed: writing its fields again would change
   // patches and fields that may not change any more, whatever the client does.
   if (are_legacy_fields_changed(request.old_object, object))
     conversion = convert_legacy_trainjob(object);

@@ -21,8 +21,8 @@ using kube::Json;
 
 constexpr std::string_view kPatches = "spec.runtimePatches";
 
-// What a patch says of pods, by its manager and the job: without what a Job takes over later, too,
-// and without jobs of which nothing is left then.
+// Returns the settings of patches for pods, by the patch's manager and the job, without settings
+// that a Job also applies later, and without jobs that then have no settings left.
 std::map<std::pair<std::string, std::string>, Json> fixed_parts(const TrainJob& trainjob) {
   std::map<std::pair<std::string, std::string>, Json> parts;
   for (const RuntimePatch& patch : trainjob.spec.runtimePatches) {
@@ -130,7 +130,7 @@ kube::FieldErrors check_patches_may_change(const TrainJob& before, const TrainJo
             "RuntimePatches cannot be modified when the JobSet's ReplicatedJob {} is still active",
             job.name)));
   }
-  // The schema refuses changes within a patch, but neither a new patch nor the end of one.
+  // The schema refuses changes within a patch, but neither a new patch nor the removal of one.
   if (before.status.startTime && fixed_parts(before) != fixed_parts(after))
     errors.push_back(kube::forbidden(
         std::string(kPatches),

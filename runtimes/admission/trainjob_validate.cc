@@ -1,5 +1,5 @@
-// The validating webhook of TrainJobs (Kubeflow Trainer, pkg/webhooks/trainjob_webhook.go): which
-// rules a request meets, and against which runtime.
+// This is the validating webhook of TrainJobs (Kubeflow Trainer, pkg/webhooks/trainjob_webhook.go):
+// it decides which rules a request meets, and against which runtime.
 #include <fmt/format.h>
 
 #include <string>
@@ -38,7 +38,7 @@ bool is_namespaced(const RuntimeRef& ref) {
   return ref.kind == std::optional<std::string>("TrainingRuntime");
 }
 
-// As upstream words it, with its capital letter in one of the two paths.
+// The words are upstream's, with its capital letter in one of the two paths.
 kube::FieldError runtime_missing(const TrainJob& job, const Json& object,
                                  const AdmissionLookups& lookups) {
   const RuntimeRef& ref = job.spec.runtimeRef;
@@ -67,8 +67,8 @@ std::optional<Runtime> live_runtime(const TrainJob& job, const AdmissionLookups&
   return std::move(*runtime);
 }
 
-// The runtime that the job was started with; nullopt before the start, and where the snapshot does
-// not match the hash in the status.
+// Returns the runtime that the job was started with; nullopt before the start, and if the snapshot
+// does not match the hash in the status.
 std::optional<Runtime> snapshot_runtime(const TrainJob& before, const AdmissionLookups& lookups) {
   const auto text =
       lookups.snapshot ? lookups.snapshot(before.metadata.ns, before.metadata.name) : nullptr;
@@ -84,7 +84,7 @@ void append(kube::FieldErrors& errors, kube::FieldErrors more) {
                 std::make_move_iterator(more.end()));
 }
 
-// Old fields that no mutating webhook has converted. They would be stored and do nothing.
+// Refuses old fields that no mutating webhook has converted. They would be stored and do nothing.
 AdmissionAnswer refuse_legacy(const AdmissionRequest& request) {
   Json object = request.object;
   const Conversion conversion = convert_legacy_trainjob(object);
@@ -153,7 +153,7 @@ bool TrainJobReview::step() {
 bool TrainJobReview::check_rules() {
   const bool is_update = request_.operation == "UPDATE";
   if (!is_update && request_.operation != "CREATE") return false;
-  // Objects that are being deleted, and updates that leave the spec as it is, are always allowed.
+  // Objects that are being deleted, and updates that do not change the spec, are always allowed.
   if (is_update && (kube::ObjectMeta::of(request_.object).deletion_timestamp ||
                     spec_of(request_.object) == spec_of(request_.old_object))) {
     return false;
@@ -185,7 +185,8 @@ bool TrainJobReview::check_rules() {
     if (!is_part_changed && !are_patches_changed(request_.old_object, request_.object))
       return false;
     auto before = read_stored_trainjob(request_.old_object);
-    if (!before) return false;  // what is stored cannot be compared with what it should have been
+    if (!before)
+      return false;  // the stored object cannot be compared with what it should have been
     if (before->metadata.ns.empty()) before->metadata.ns = request_.ns;
     return refuse(validate_change(request_, *before, *job, lookups_, options_));
   }
@@ -199,8 +200,8 @@ bool TrainJobReview::check_rules() {
   return answer_.is_allowed;
 }
 
-// The steps that follow warn of what could not be created although the request is allowed. What no
-// process can be started with is refused.
+// The following steps warn about objects that could not be created although the request is allowed.
+// Texts with which no process can be started are refused.
 void TrainJobReview::build_jobset() {
   auto built = build(*job_, *runtime_, options_);
   if (!built) {

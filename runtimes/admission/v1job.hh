@@ -1,4 +1,4 @@
-// Admission of V1 jobs.
+// V1 jobs are admitted here.
 #pragma once
 
 #include "runtimes/admission/admission.hh"

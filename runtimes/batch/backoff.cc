@@ -1,5 +1,4 @@
-// How long a Job waits after failures before it makes the next pod
-// (pkg/controller/job/backoff_utils.go).
+// A Job waits after failures before it makes the next pod (pkg/controller/job/backoff_utils.go).
 #include <algorithm>
 
 #include "runtimes/batch/policies.hh"

@@ -1,4 +1,4 @@
-// A pod of a Job (pkg/controller/job/job_controller.go, manageJob, and PodControl).
+// Pods of a Job are made here (pkg/controller/job/job_controller.go, manageJob, and PodControl).
 #include <fmt/format.h>
 
 #include <algorithm>

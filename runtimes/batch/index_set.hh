@@ -1,4 +1,4 @@
-// Completion indexes as a Job's status writes them: "0,2-4,6,7". Pure.
+// A Job's status writes completion indexes as "0,2-4,6,7". Pure.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace trainer::batch {
 
-// A set of indexes, kept as intervals: its size does not depend on how many indexes it has.
+// This is a set of indexes, kept as intervals: its size does not depend on how many indexes it has.
 class IndexSet {
  public:
   // Indexes from `limit` on are left out, and so is text that is no interval.
@@ -22,9 +22,9 @@ class IndexSet {
 
   bool has(std::int32_t index) const;
   std::int32_t total() const;
-  // How many indexes both sets have.
+  // Returns how many indexes both sets have.
   std::int32_t shared_with(const IndexSet& other) const;
-  // At most `count` indexes below `limit` that are not in the set, in order.
+  // Returns at most `count` indexes below `limit` that are not in the set, in order.
   std::vector<std::int32_t> first_missing(std::size_t count, std::int32_t limit) const;
   std::string to_string() const;
   bool empty() const { return intervals_.empty(); }

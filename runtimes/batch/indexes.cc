@@ -1,4 +1,4 @@
-// Indexed Jobs, and their budget of failures for each index (backoffLimitPerIndex;
+// Indexed Jobs have a budget of failures for each index (backoffLimitPerIndex;
 // pkg/controller/job/indexed_job_utils.go).
 #include <algorithm>
 
@@ -23,7 +23,7 @@ bool replaces(const PodView& pod, const PodView& other) {
   return all_failures(other) <= all_failures(pod) && other.finished <= pod.finished;
 }
 
-// For each index that needs a new pod, the failed pod whose counts that one takes over.
+// Finds for each index that needs a new pod the failed pod whose counts the new one gets.
 void find_replaced(Context& context) {
   IndexSet settled = context.succeeded_indexes;
   settled.add(context.failed_indexes);

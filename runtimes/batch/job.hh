@@ -1,4 +1,4 @@
-// A batch/v1 Job as its controller reads it. Pure.
+// The controller of a batch/v1 Job reads it in this form. Pure.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace trainer::batch {
 
 // Numbers that are absent have the defaults of the API (pkg/apis/batch/v1/defaults.go).
 struct Job {
-  std::shared_ptr<const kube::Json> object;  // as stored; never null
+  std::shared_ptr<const kube::Json> object;  // the stored form; never null
   kube::ObjectMeta metadata;
   bool is_indexed = false;
   bool is_suspended = false;
@@ -31,19 +31,20 @@ struct Job {
   const kube::Json& status() const { return object->get("status"); }
   const kube::Json& pod_template() const { return spec().get("template"); }
   bool is_deleting() const { return metadata.deletion_timestamp.has_value(); }
-  // Another controller manages it (spec.managedBy).
+  // Returns whether another controller manages it (spec.managedBy).
   bool is_foreign() const;
-  // The condition of this type, where it is True; nullptr otherwise.
+  // Returns the condition of this type, if it is True; nullptr otherwise.
   const kube::Json* find_true(std::string_view type) const;
   bool is_finished() const { return find_true("Complete") || find_true("Failed"); }
-  // Whether a pod with this completion index belongs to the Job as it is now: in an Indexed Job the
-  // index must exist and be below `completions`; in any other Job every pod belongs to it.
+  // Returns whether a pod with this completion index belongs to the Job in its present form: in an
+  // Indexed Job the index must exist and be below `completions`; in any other Job every pod belongs
+  // to it.
   bool has_index(const std::optional<std::int32_t>& index) const {
     return !is_indexed || (index && *index < completions.value_or(0));
   }
 };
 
-// Reads leniently, since the API server has checked what it stored.
+// Reading is lenient, since the API server has checked what it stored.
 Job read_job(std::shared_ptr<const kube::Json> object);
 
 }  // namespace trainer::batch

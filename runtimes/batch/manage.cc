@@ -1,4 +1,4 @@
-// How many pods a Job has (pkg/controller/job/job_controller.go, manageJob).
+// This file decides how many pods a Job has (pkg/controller/job/job_controller.go, manageJob).
 #include <algorithm>
 #include <tuple>
 #include <utility>
@@ -9,7 +9,7 @@
 namespace trainer::batch {
 namespace {
 
-// Pods that one plan creates or deletes.
+// One plan creates or deletes at most this many pods.
 constexpr std::size_t kMaxPods = 500;
 
 std::int32_t wanted(const Context& context) {
@@ -19,8 +19,8 @@ std::int32_t wanted(const Context& context) {
   return std::clamp(*job.completions - context.succeeded, 0, job.parallelism);
 }
 
-// Which of two active pods is deleted first: the one that has progressed less, else the newer one
-// (pkg/controller, ActivePods).
+// Returns which of two active pods is deleted first: the one that has progressed less, else the
+// newer one (pkg/controller, ActivePods).
 bool is_deleted_before(const PodView* a, const PodView* b) {
   const auto rank = [](const PodView& pod) {
     const int phase = pod.phase == "Running" ? 2 : pod.phase == "Unknown" ? 1 : 0;
@@ -30,8 +30,8 @@ bool is_deleted_before(const PodView* a, const PodView* b) {
   return a->created != b->created ? a->created > b->created : a->name < b->name;
 }
 
-// Which active pods are deleted: of an Indexed Job all that have no index of it, and all but one of
-// each index; then more, until they are `at_least` so many.
+// Returns the active pods that are deleted. In an Indexed Job these are all that have no index of
+// it, and all except one of each index. Further pods follow, until they are `at_least` so many.
 std::vector<const PodView*> surplus_pods(const Context& context, std::int32_t at_least) {
   std::vector<const PodView*> left = context.active;
   std::sort(left.begin(), left.end(), is_deleted_before);
@@ -79,7 +79,7 @@ std::vector<std::int32_t> missing_indexes(Context& context, std::size_t count) {
   return context.job.backoff_limit_per_index ? ready_indexes(context, missing) : missing;
 }
 
-// In batches of one pod, two, four, ..., each a stage: where one is refused, later ones are not
+// Creates batches of one pod, two, four, ..., each a stage: if one is refused, later ones are not
 // tried (slowStartBatch of Kubernetes).
 void create_pods(Context& context, std::size_t count) {
   std::vector<std::int32_t> indexes;
@@ -108,7 +108,7 @@ void manage_pods(Context& context) {
   const std::int32_t want = wanted(context);
   const auto surplus = surplus_pods(context, context.active_count - want);
   for (const PodView* pod : surplus) {
-    // Not counted as failed: this plan deletes it.
+    // The pod does not count as failed: this plan deletes it.
     context.release(*pod, kFirst);
     context.delete_pod(*pod, kSecond);
   }

@@ -1,5 +1,5 @@
-// What a failed pod means to its Job (pkg/controller/job/pod_failure_policy.go). The first rule
-// that matches decides.
+// This file decides what a failed pod means to its Job (pkg/controller/job/pod_failure_policy.go).
+// The first rule that matches decides.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -34,7 +34,8 @@ std::string_view match_conditions(const Json::Array& patterns, const PodView& po
   return {};
 }
 
-// Why the rule matches, as the message of a failed Job begins; "" where it does not match.
+// Returns why the rule matches, as the beginning of the message of a failed Job; "" if it does not
+// match.
 std::string match_rule(const Json& rule, const PodView& pod) {
   const std::string name = pod.key().to_string();
   if (const Json& codes = rule.get("onExitCodes"); codes.is_object()) {

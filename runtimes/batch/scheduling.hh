@@ -1,5 +1,5 @@
-// The scheduler of local mode, which has one Node: which pods are bound to it, with the conditions
-// and events of kube-scheduler. Pure.
+// The scheduler of local mode has one Node. It decides which pods are bound to it, with the
+// conditions and events of kube-scheduler. Pure.
 #pragma once
 
 #include <optional>
@@ -15,8 +15,8 @@
 
 namespace trainer::batch {
 
-// A label of the Node: its pods share the machine's ports, so two JobSets cannot have the same
-// port.
+// This label of the Node says that its pods share the machine's ports, so two JobSets cannot have
+// the same port.
 inline constexpr std::string_view kSharedPortsKey = "trainer.kubeflow.org/shared-ports";
 
 struct NodeView {
@@ -29,8 +29,8 @@ NodeView view_node(const kube::Json& node);
 
 struct SchedulerInput {
   std::optional<NodeView> node;      // nullopt: there is none, and every pod waits
-  std::vector<const PodView*> pods;  // of all namespaces
-  std::vector<const JobView*> jobs;  // of all JobSets
+  std::vector<const PodView*> pods;  // the pods of all namespaces
+  std::vector<const JobView*> jobs;  // the Jobs of all JobSets
   kube::Time now;
 };
 

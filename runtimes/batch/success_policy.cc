@@ -1,5 +1,5 @@
-// successPolicy: which indexes must succeed (pkg/controller/job/success_policy.go). The first rule
-// that is met decides.
+// The successPolicy says which indexes must succeed (pkg/controller/job/success_policy.go). The
+// first rule that is met decides.
 #include <fmt/format.h>
 
 #include "runtimes/batch/policies.hh"

@@ -1,4 +1,4 @@
-// The condition Suspended of a Job that has not ended (pkg/controller/job/job_controller.go,
+// A Job that has not ended has the condition Suspended (pkg/controller/job/job_controller.go,
 // syncJob). The pods of a suspended Job are deleted in manage.cc.
 #include "runtimes/batch/policies.hh"
 

@@ -1,5 +1,5 @@
-// Whether and how a Job ends (pkg/controller/job/job_controller.go, syncJob). Failures come before
-// successes.
+// This file decides whether and how a Job ends (pkg/controller/job/job_controller.go, syncJob).
+// Failures come before successes.
 #include <chrono>
 
 #include "runtimes/batch/policies.hh"
@@ -9,7 +9,7 @@ namespace {
 
 using kube::Json;
 
-// What an earlier plan has written is final.
+// A verdict that an earlier plan has written is final.
 bool read_stored(Context& context) {
   for (const bool is_success : {true, false}) {
     const Json* const stored =
@@ -31,7 +31,7 @@ void decide_by_pod_failure(Context& context) {
   }
 }
 
-// Under restartPolicy OnFailure it is containers that are started again, not pods.
+// Under restartPolicy OnFailure, containers are started again, not pods.
 bool exceeds_restarts(const Context& context) {
   const Json& spec = context.job.pod_template().get("spec");
   if (spec.get_string("restartPolicy") != "OnFailure") return false;

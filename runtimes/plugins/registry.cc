@@ -7,16 +7,16 @@
 namespace trainer {
 namespace pipeline {
 
-// Appends what the plugin's file makes: `std::unique_ptr<const Plugin> make_NAME()`.
+// Appends the plugin that the plugin's file makes: `std::unique_ptr<const Plugin> make_NAME()`.
 #define ADD_PLUGIN(name)                              \
   extern std::unique_ptr<const Plugin> make_##name(); \
   all.push_back(make_##name())
 
-// In the order in which they run within a phase.
+// The plugins are in the order in which they run within a phase.
 static Plugins make_plugins() {
   Plugins all;
-  // First: it also serves xgboost and flux, whose own plugins read the count that it sets, and it
-  // puts the job's env in front of theirs.
+  // This one comes first: it also serves xgboost and flux, whose own plugins read the count that it
+  // sets, and it puts the job's env in front of theirs.
   ADD_PLUGIN(plainml);
   // At most one of these is active in a runtime, so their order is only alphabetical.
   ADD_PLUGIN(flux);
@@ -24,11 +24,11 @@ static Plugins make_plugins() {
   ADD_PLUGIN(mpi);
   ADD_PLUGIN(torch);
   ADD_PLUGIN(xgboost);
-  // After the frameworks: what the job says about its containers wins over what a framework
-  // injects.
+  // These come after the frameworks: the job's own settings of its containers win over those of a
+  // framework.
   ADD_PLUGIN(initializers);
   ADD_PLUGIN(overrides);
-  // After both: the job's own env may have the cache's sizes and its address.
+  // This one comes after both: the job's own env may have the cache's sizes and its address.
   ADD_PLUGIN(data_cache);
   // This one comes after the job's own env, so that a job cannot point its reports elsewhere.
   ADD_PLUGIN(progress);

@@ -8,7 +8,7 @@ namespace trainer {
 
 const pipeline::Plugins& production_plugins();
 
-// In the order in which they change each Job of a TrainJob's JobSet.
+// Returns the decorators in the order in which they change each Job of a TrainJob's JobSet.
 jobset::JobDecorators production_job_decorators();
 
 }  // namespace trainer

@@ -1,5 +1,5 @@
-// Gangs for the coscheduling plugin of kubernetes-sigs/scheduler-plugins (Kubeflow Trainer,
-// pkg/runtime/framework/plugins/coscheduling).
+// This plugin makes gangs for the coscheduling plugin of kubernetes-sigs/scheduler-plugins
+// (Kubeflow Trainer, pkg/runtime/framework/plugins/coscheduling).
 #include "kube/model/pod_template.hh"
 #include "runtimes/gang/pod_group.hh"
 #include "runtimes/pipeline/gang.hh"

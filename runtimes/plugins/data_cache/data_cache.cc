@@ -1,6 +1,7 @@
-// A dataset that pods of the job itself serve from memory, and how many and how large these pods
-// are (Kubeflow Trainer, pkg/initializers/dataset/cache.py, and pkg/data_cache for what they run).
-// The pod with index 0 is the head, to which the trainer connects; the others are its workers.
+// Pods of the job itself serve a dataset from memory. This plugin decides how many and how large
+// these pods are (Kubeflow Trainer, pkg/initializers/dataset/cache.py, and pkg/data_cache for what
+// they run). The pod with index 0 is the head, to which the trainer connects; the others are its
+// workers.
 #include "runtimes/plugins/data_cache/data_cache.hh"
 
 #include <fmt/format.h>
@@ -22,12 +23,12 @@ namespace {
 
 using kube::Json;
 
-constexpr int kPort = 50051;  // Arrow Flight, of the head and of the workers
+constexpr int kPort = 50051;  // Arrow Flight's port, in the head and in the workers
 constexpr std::string_view kRole = "IAM_ROLE";
-// On a runtime: the roles that its jobs may name, separated by commas.
+// This annotation of a runtime has the roles that its jobs may name, separated by commas.
 constexpr std::string_view kRolesAnnotation = "trainer.kubeflow.org/data-cache-iam-roles";
 
-// The replicated job that may serve the dataset.
+// Returns the replicated job that may serve the dataset.
 std::optional<Cache> dataset_job(const Draft& draft) {
   auto index = draft.find_ancestor(kCacheStep);
   if (!index && cached_dataset(draft.job) != nullptr) index = draft.find_ancestor(kDatasetStep);
@@ -35,8 +36,8 @@ std::optional<Cache> dataset_job(const Draft& draft) {
   return Cache{*index, dataset_container(draft, *index)};
 }
 
-// The replicated job that serves the dataset; nullopt where the dataset is fetched instead, by a
-// dataset initializer that is not sizable.
+// Returns the replicated job that serves the dataset; nullopt if the dataset is fetched instead, by
+// a dataset initializer that is not sizable.
 std::optional<Cache> cache_of(const Draft& draft) {
   auto cache = dataset_job(draft);
   if (!cache || draft.container(cache->job, cache->container) == nullptr) return std::nullopt;
@@ -56,7 +57,7 @@ bool is_listed(std::string_view list, std::string_view name) {
   return false;
 }
 
-// The role that the job names and its runtime allows.
+// Returns the role that the job names and its runtime allows.
 std::optional<std::string> role_of(const Draft& draft, kube::FieldErrors& errors) {
   const auto role = setting_of(draft, kRole);
   if (!role) return std::nullopt;
@@ -74,7 +75,7 @@ std::optional<std::string> role_of(const Draft& draft, kube::FieldErrors& errors
   return std::nullopt;
 }
 
-// Injects what EKS' webhook injects for a service account with the role, without that account: the
+// Injects what EKS' webhook injects for a service account with the role, without that account. The
 // AWS libraries exchange the token for the role's credentials (amazon-eks-pod-identity-webhook).
 void assume_role(Draft& draft, const Cache& cache, const std::string& role) {
   constexpr std::string_view kVolume = "aws-iam-token";
@@ -116,7 +117,7 @@ void set_endpoints(Draft& draft, const Cache& cache, std::size_t index, std::str
     node->env("CACHE_ENDPOINT", fmt::format("{}{}{}", kScheme, host, kPort));
 }
 
-// "JOB-cache-service", by which upstream's notebook reaches the head.
+// Makes "JOB-cache-service", by which upstream's notebook reaches the head.
 DependentObject service_of(const Draft& draft, const Cache& cache) {
   DependentObject service;
   service.mode = DependentObject::Mode::kCreateOnce;
@@ -195,8 +196,8 @@ void DataCache::enforce_pod_spec(Draft& draft) const {
   // A cache never ends by itself, so the trainer alone decides about success.
   if (const auto trainer = draft.find_ancestor(kTrainerStep); trainer && !draft.spec.successPolicy)
     draft.spec.successPolicy = SuccessPolicy{"All", {draft.pod_sets[*trainer].name}, {}};
-  // Not errors: a job that was created before these rules runs with the runtime's sizes, and
-  // without its role.
+  // The refused sizes are no errors: a job that was created before these rules runs with the
+  // runtime's sizes, and without its role.
   Sizes sizes = sizes_of(draft, *cache, draft.ignored);
   bool are_kept = are_stored(draft, *cache, sizes);
   if (!are_kept && are_stored(draft, *cache, {})) {
@@ -213,7 +214,7 @@ void DataCache::enforce_pod_spec(Draft& draft) const {
   if (!sizes.resources.is_null())
     draft.edit(cache->job, cache->container, kDatasetEnv)->set("resources", sizes.resources);
   if (const auto role = role_of(draft, draft.ignored)) assume_role(draft, *cache, *role);
-  // The label of a queue came after the JobSet.
+  // The job got its queue's label after the JobSet was made.
   if (!are_kept)
     draft.errors.insert(draft.errors.end(), draft.ignored.begin(), draft.ignored.end());
 }
@@ -247,15 +248,15 @@ void DataCache::warn(const Draft& draft, std::vector<std::string>& warnings) con
         "{}: {} and the amounts beside it size no pod, because container {} of runtime \"{}\" has "
         "no variable {}",
         kDatasetEnv, kClusterSize, cache.container, draft.runtime.metadata.name, kGroupSize));
-  // The torch plugin warns about a Python command only where it is active.
+  // The torch plugin warns about a Python command only if it is active.
   const bool is_torch =
       !has_framework(draft.ml_policy()) && what_starts(command_line_of(draft)) == Starts::kPython;
   if (is_torch && draft.pod_sets[cache.job].ancestor == kCacheStep)
     warn_about_command(draft, *torch_policy().torch, warnings);
 }
 
-// The pods of a cache find each other by their index in one Job. Of other jobs that initialize or
-// train, admission refuses it.
+// The pods of a cache find each other by their index in one Job. Admission refuses several replicas
+// of other jobs that initialize or train.
 void DataCache::warn_runtime(const Runtime& runtime, std::vector<std::string>& warnings) const {
   const auto& jobs = replicated_jobs_of(runtime);
   for (std::size_t i = 0; i < jobs.size() && warnings.size() < kube::kMaxWarnings; ++i)

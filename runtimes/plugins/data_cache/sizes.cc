@@ -17,7 +17,7 @@ namespace {
 
 using kube::Json;
 
-// A resource, and the variables of the Python SDK's DataCacheInitializer for its amounts.
+// This is a resource, and the variables of the Python SDK's DataCacheInitializer for its amounts.
 struct AmountVariables {
   std::string_view resource, head, worker;
 };
@@ -26,7 +26,7 @@ constexpr AmountVariables kAmountVariables[] = {{"cpu", "HEAD_CPU", "WORKER_CPU"
 
 class SizeReader {
  public:
-  // `is_made`: the JobSet exists with the runtime's sizes.
+  // `is_made` says that the JobSet exists with the runtime's sizes.
   SizeReader(const Draft& draft, const Cache& cache, bool is_made, kube::FieldErrors& errors)
       : draft_(draft),
         cache_(cache),
@@ -54,8 +54,8 @@ class SizeReader {
     return pods;
   }
 
-  // Head and workers are one Job, so each pod gets the larger of both amounts. Where the TrainJob
-  // has no amount for a worker, the runtime's counts as the worker's.
+  // Head and workers are one Job, so each pod gets the larger of both amounts. If the TrainJob has
+  // no amount for a worker, the runtime's counts as the worker's.
   void read_amount(const AmountVariables& names, Sizes& sizes) {
     const auto head = setting_of(draft_, names.head);
     const auto worker = setting_of(draft_, names.worker);
@@ -89,7 +89,7 @@ class SizeReader {
     return std::nullopt;
   }
 
-  // No JobSet changes its pods. Kueue counts those of the runtime, and knows nothing of these
+  // No JobSet changes its pods. Kueue counts those of the runtime, and knows nothing about these
   // variables.
   void check_kept(const Setting& setting, bool is_runtimes) {
     if (is_runtimes) return;

@@ -1,4 +1,4 @@
-// How many pods serve a job's dataset, and what each of them asks for. Pure.
+// The sizes say how many pods serve a job's dataset, and what each of them asks for. Pure.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace trainer::pipeline {
 
-// How many cache pods there are, by which the head finds its workers. Where the runtime's container
-// has this variable, a TrainJob may set the number and the resources of the cache pods
+// This variable is the number of cache pods, by which the head finds its workers. If the runtime's
+// container has it, a TrainJob may set the number and the resources of the cache pods
 // (is_sizable()).
 inline constexpr std::string_view kGroupSize = "LWS_GROUP_SIZE";
 inline constexpr std::string_view kClusterSize = "CLUSTER_SIZE";
@@ -25,21 +25,23 @@ struct Cache {
 
 bool is_sizable(const Draft& draft, const Cache& cache);
 
-// A variable of spec.initializer.dataset.env; of several with this name the last one counts.
+// Returns a variable of spec.initializer.dataset.env; the last one counts if several have this
+// name.
 std::optional<Setting> setting_of(const Draft& draft, std::string_view name);
 
 struct Sizes {
   std::optional<std::int32_t> pods;  // nullopt: the runtime's number
-  kube::Json resources;  // core/v1 ResourceRequirements; null where they are the runtime's
+  kube::Json resources;              // core/v1 ResourceRequirements; null if they are the runtime's
 };
 
-// The sizes that the job asks for. Where one of them is refused, all are the runtime's.
+// Returns the sizes that the job asks for. If one of them is refused, all are the runtime's.
 Sizes sizes_of(const Draft& draft, const Cache& cache, kube::FieldErrors& errors);
 
-// Whether the cache pods of the JobSet that exists have these sizes; true where none exists.
+// Returns whether the cache pods of the existing JobSet have these sizes; true if there is no
+// JobSet.
 bool are_stored(const Draft& draft, const Cache& cache, const Sizes& sizes);
 
-// Refuses all sizes but the runtime's, with which the JobSet was made.
+// Refuses all sizes except the runtime's, with which the JobSet was made.
 void refuse_sizes(const Draft& draft, const Cache& cache, kube::FieldErrors& errors);
 
 }  // namespace trainer::pipeline

@@ -1,4 +1,4 @@
-// A Flux instance that spans the nodes of a job (Kubeflow Trainer,
+// This plugin makes a Flux instance that spans the nodes of a job (Kubeflow Trainer,
 // pkg/runtime/framework/plugins/flux).
 #include <fmt/format.h>
 
@@ -26,7 +26,7 @@ namespace {
 using kube::Json;
 
 constexpr std::string_view kInstaller = "flux-installer";
-// A Spack view: Flux and the libraries that it needs, in one directory tree.
+// This image is a Spack view: Flux and the libraries that it needs, in one directory tree.
 constexpr std::string_view kViewImage = "ghcr.io/converged-computing/flux-view-ubuntu:tag-jammy";
 constexpr int kExecutable = 0755;
 constexpr int kOwnerRead = 0400;
@@ -37,7 +37,7 @@ const FluxPolicy* policy_of(const Draft& draft) {
   return policy != nullptr && policy->flux ? &*policy->flux : nullptr;
 }
 
-// The replicated job whose pods form the instance.
+// Returns the replicated job whose pods form the instance.
 std::optional<std::size_t> find_nodes(const Draft& draft) {
   const auto trainer = draft.find_ancestor(kTrainerStep);
   return trainer ? trainer : draft.find_job(kNode);
@@ -50,14 +50,14 @@ std::string curve_name(const Draft& draft) {
   return draft.name() + "-flux-curve";
 }
 
-// The name of its ConfigMap, unless that is too long for a volume.
+// Returns the name of its ConfigMap, unless that is too long for a volume.
 std::string scripts_volume(const Draft& draft) {
   std::string name = entrypoint_name(draft);
   return name.size() <= kMaxVolumeName ? name : "flux-entrypoint";
 }
 
-// The value of a variable of the training container, which has the TrainJob's env already;
-// `otherwise` where it is absent or empty, or comes from elsewhere (valueFrom).
+// Returns the value of a variable of the training container, which has the TrainJob's env already.
+// It returns `otherwise` if the variable is absent or empty, or has another source (valueFrom).
 std::string env_or(const Json& container, std::string_view name, std::string_view otherwise) {
   for (const Json& variable : container.get_array("env"))
     if (variable.get_string("name") == name && !variable.get_string("value").empty())
@@ -79,15 +79,15 @@ bool is_plain(std::string_view word) {
   });
 }
 
-// Whether the words are the same once they have been joined and split again. A command of one text,
-// such as "python train.py", is meant to be split, as upstream does.
+// Returns whether the words are the same once they have been joined and split again. A command of
+// one text, such as "python train.py", is meant to be split; upstream splits it, too.
 bool can_be_joined(const std::vector<std::string>& words) {
   return words.empty() || words.front().find_first_of(" \t\n") != std::string::npos ||
          std::all_of(words.begin(), words.end(), is_plain);
 }
 
-// The runtime's or the job's command, with the job's arguments, for the entrypoint to run: as one
-// string, as in upstream, or after "--" word by word.
+// The entrypoint runs the runtime's or the job's command, with the job's arguments: as one string,
+// like upstream, or after "--" word by word.
 void wrap_command(Draft& draft, const ContainerEdit& container) {
   std::vector<std::string> words;
   if (draft.command) {
@@ -157,7 +157,7 @@ std::int64_t tasks_of(const Draft& draft, const FluxPolicy& policy) {
   return trainer_of(draft.job).numProcPerNode.value_or(policy.numProcPerNode.value_or(1));
 }
 
-// Also bounds accelerators, whose number is in the script, too.
+// This also bounds accelerators, whose number is in the script, too.
 void check_instance(const Draft& draft, std::size_t index, const FluxPolicy& policy,
                     kube::FieldErrors& errors) {
   check_processes(draft, index, {tasks_of(draft, policy), true}, errors);

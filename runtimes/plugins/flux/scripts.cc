@@ -163,7 +163,7 @@ std::string entrypoint_script(const Instance& instance) {
       fmt::format("-N {} -n {}", instance.nodes, process_count(instance.nodes, instance.tasks));
   if (instance.accelerators > 0) {
     resources += " --gpus=" + index_range(instance.accelerators);
-    // -g counts accelerators per task, in whole numbers.
+    // The option -g is a whole number of accelerators for each task.
     if (instance.accelerators >= instance.tasks)
       flags += fmt::format(" -g {}", instance.accelerators / instance.tasks);
   }

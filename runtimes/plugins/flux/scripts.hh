@@ -1,4 +1,4 @@
-// The two bash scripts that turn the pods of a job into one Flux instance.
+// Two bash scripts turn the pods of a job into one Flux instance.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,9 @@
 namespace trainer::pipeline::flux {
 
 struct Instance {
-  std::string hosts;   // host list in Flux's notation: "j-node-0-[0-3]"
+  std::string hosts;   // the host list in Flux's notation: "j-node-0-[0-3]"
   std::string lead;    // the host whose broker leads and runs the command: "j-node-0-0"
-  std::string domain;  // of the hosts: "j.team.svc.cluster.local"
+  std::string domain;  // the domain of the hosts: "j.team.svc.cluster.local"
   std::string network_device = "eth0";
   std::string queue_policy = "fcfs";
   std::int64_t nodes = 1;
@@ -17,13 +17,13 @@ struct Instance {
   std::int64_t accelerators = 0;  // per node
 };
 
-// "0" for a count of one, "0-3" for four.
+// Returns "0" for a count of one, "0-3" for four.
 std::string index_range(std::int64_t count);
 
-// Runs in the init container: copies Flux's own files into the shared volume and writes the
-// brokers' configuration.
+// This script runs in the init container: it copies Flux's own files into the shared volume and
+// writes the brokers' configuration.
 std::string init_script(const Instance& instance);
-// Runs in the training container, with the job's command as its arguments.
+// This script runs in the training container, with the job's command as its arguments.
 std::string entrypoint_script(const Instance& instance);
 
 }  // namespace trainer::pipeline::flux

@@ -1,4 +1,4 @@
-// Datasets and models fetched before the training (Kubeflow Trainer,
+// Datasets and models are fetched before the training (Kubeflow Trainer,
 // pkg/runtime/framework/plugins/jobset).
 #include <fmt/format.h>
 
@@ -35,7 +35,7 @@ const kube::Json* find_uri(const InitializerSource& source) {
 }
 
 void apply(const InitializerSource& desired, ContainerEdit& container) {
-  // Earlier versions accepted a job that says both, and env wins there.
+  // Earlier versions accepted a job that sets both, and env wins there.
   std::vector<kube::Json> variables;
   if (desired.storageUri)
     variables.push_back(
@@ -54,7 +54,7 @@ bool mounts(const kube::Json& container, std::string_view volume) {
   });
 }
 
-// The sources of those volumes of the container that outlive the pod and reach other pods.
+// Returns the sources of those volumes of the container that outlive the pod and reach other pods.
 std::vector<kube::Json> shared_sources(const kube::Json& pod_template,
                                        const kube::Json& container) {
   static constexpr std::array<std::string_view, 4> kShared = {"persistentVolumeClaim", "nfs",
@@ -70,7 +70,7 @@ std::vector<kube::Json> shared_sources(const kube::Json& pod_template,
   return sources;
 }
 
-// Guides for Trainer 2.1 and 2.2 name the volume as they like, and say with overrides what it is.
+// Guides for Trainer 2.1 and 2.2 name the volume freely, and define it with overrides.
 bool reaches_trainer(const Draft& draft, std::size_t initializer, const kube::Json& container) {
   const auto trainer = draft.find_ancestor(kTrainerStep);
   if (!trainer) return false;
@@ -108,7 +108,7 @@ void check_step(const Draft& draft, std::string_view step, std::string_view conf
   }
 }
 
-// Two values for one variable: it is unknown which one is meant.
+// Two values for one variable are an error: it is unknown which one is meant.
 void check_uri(const InitializerSource* source, const std::string& path,
                kube::FieldErrors& errors) {
   if (source == nullptr || !source->storageUri) return;

@@ -1,4 +1,5 @@
-// JAX's distributed initialisation (Kubeflow Trainer, pkg/runtime/framework/plugins/jax).
+// This plugin sets up JAX's distributed initialisation (Kubeflow Trainer,
+// pkg/runtime/framework/plugins/jax).
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -9,8 +9,8 @@ namespace {
 
 using Words = std::span<const std::string>;
 
-// The names that MPI's implementations and Debian's alternatives have for it. A script may be named
-// `mpirun_wrapper.sh`, and uses options that are out of sight.
+// MPI's implementations and Debian's alternatives have these names for it. A script may be named
+// `mpirun_wrapper.sh`, and its options are not visible.
 bool is_mpirun(std::string_view name) {
   static constexpr std::array<std::string_view, 11> kNames = {
       "mpirun",        "mpiexec",      "mpirun.openmpi", "mpiexec.openmpi", "mpirun.mpich",
@@ -24,11 +24,12 @@ bool is_shell(std::string_view name) {
   return std::ranges::find(kShells, name) != kShells.end();
 }
 
-// A program that runs the command behind its options, or a word of the shell before a command.
+// A wrapper is a program that runs the command behind its options, or a word of the shell before a
+// command.
 struct Wrapper {
   std::string_view name;
   std::string_view with_value = {};  // the letters of options whose value is the next word
-  std::size_t operands = 0;          // how many words are between the options and the command
+  std::size_t operands = 0;          // the number of words between the options and the command
 };
 constexpr std::array kWrappers = {Wrapper{"env", "uC"},
                                   Wrapper{"exec", "a"},
@@ -72,7 +73,7 @@ bool is_assignment(std::string_view word) {
   return !word.empty() && is_name_start(word[0]) && word.find('=') != word.npos;
 }
 
-// Options of OpenMPI's mpirun without a value, with one dash or two.
+// Returns whether OpenMPI's mpirun has this option without a value, with one dash or two.
 bool is_flag(std::string_view name) {
   static constexpr std::array<std::string_view, 36> kFlags = {"allow-run-as-root",
                                                               "bind-to-core",
@@ -113,7 +114,7 @@ bool is_flag(std::string_view name) {
   return std::ranges::find(kFlags, name) != kFlags.end();
 }
 
-// Options with exactly one value, which may come from a variable.
+// Returns whether the option has exactly one value, which may come from a variable.
 bool has_one_value(std::string_view name) {
   static constexpr std::array<std::string_view, 12> kOptions = {
       "n",    "np",       "c",           "N",      "npernode", "H",
@@ -121,15 +122,15 @@ bool has_one_value(std::string_view name) {
   return std::ranges::find(kOptions, name) != kOptions.end();
 }
 
-// An option that is not known counts as one with a value: if its value were taken for the program,
-// a `-x` behind it would be passed over.
+// An unknown option counts as one with a value: if its value were taken for the program, a `-x`
+// behind it would not be seen.
 std::size_t count_values(std::string_view name) {
   if (is_flag(name) || name.empty() || name.find('=') != name.npos) return 0;
   return name.ends_with("mca") ? 2 : 1;
 }
 
-// The commands of a script, each with its words, as far as this needs them: quotes, operators and
-// comments are read, and nothing is expanded.
+// This is the commands of a script, each with its words, as far as this file needs them: quotes,
+// operators and comments are read, and nothing is expanded.
 class Script {
  public:
   explicit Script(std::string_view text) : text_(text) {}
@@ -167,7 +168,7 @@ class Script {
   void read_escaped() {
     if (at_ == text_.size()) return;
     const char c = text_[at_++];
-    if (c != '\n') add(c);  // else the line goes on
+    if (c != '\n') add(c);  // if it is a line feed, the line goes on
   }
   void add(char c) {
     word_ += c;
@@ -211,9 +212,9 @@ class Reader {
   }
 
   CommandLine line_;
-  bool is_seen_ = false;             // mpirun is in sight
-  bool is_hidden_ = false;           // some of its options are not
-  bool is_about_variables_ = false;  // OpenMPI 4 ends with an error where a list meets an option
+  bool is_seen_ = false;             // mpirun is visible
+  bool is_hidden_ = false;           // some of its options are not visible
+  bool is_about_variables_ = false;  // OpenMPI 4 ends with an error if a list meets an option
 };
 
 void Reader::read_command(Words words) {
@@ -230,10 +231,11 @@ void Reader::read_command(Words words) {
       words = without_first(words);
     }
   }
-  for (const std::string& word : words) look_for_list(word);  // such as `export NAME=VALUE`
+  // A command such as `export NAME=VALUE`.
+  for (const std::string& word : words) look_for_list(word);
 }
 
-// A file that a shell runs is out of sight.
+// The commands in a file that a shell runs are not visible.
 void Reader::read_shell(Words words) {
   bool is_text = false;
   while (!words.empty() && (words[0].starts_with('-') || words[0].starts_with('+'))) {
@@ -242,7 +244,8 @@ void Reader::read_shell(Words words) {
     if (option == "--") break;
     if (option.starts_with("--")) continue;
     is_text = is_text || option.find('c') != option.npos;
-    if (option.ends_with('o')) words = without_first(words);  // `-o pipefail`
+    // The option has a value, such as in `-o pipefail`.
+    if (option.ends_with('o')) words = without_first(words);
   }
   if (!is_text || words.empty()) return;
   for (const auto& command : Script(words[0]).commands()) read_command(command);
@@ -258,7 +261,8 @@ void Reader::read_options(Words words) {
     words = without_first(words);
     is_hidden_ = is_hidden_ || is_hidden(word);
     if (!word.starts_with('-') || word == "--") {
-      // What follows is the program's own, up to a `:` before the options of another program.
+      // The words that follow are the program's own, up to a `:` before the options of another
+      // program.
       const auto colon = std::ranges::find(words, ":");
       words = without_first(words, static_cast<std::size_t>(colon - words.begin()) + 1);
       continue;

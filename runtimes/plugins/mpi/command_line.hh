@@ -1,4 +1,5 @@
-// Finds mpirun in a launcher's command line, and its options about variables of the ranks. Pure.
+// This finds mpirun in a launcher's command line, and its options about variables of the ranks.
+// Pure.
 #pragma once
 
 #include <set>
@@ -10,15 +11,15 @@ namespace trainer::pipeline::mpi {
 
 struct CommandLine {
   enum class Start {
-    kMpirun,   // by mpirun, which is in sight, and which has no option for variables
-    kExports,  // by mpirun that gets options about variables, such as `-x NAME`
-    kUnknown,  // by a script or program in the image
+    kMpirun,   // mpirun, which is visible, and which has no option for variables
+    kExports,  // mpirun with options about variables, such as `-x NAME`
+    kUnknown,  // a script or program in the image
   };
   Start start = Start::kUnknown;
   std::set<std::string, std::less<>> exported;  // the names after -x
 };
 
-// Reads command and args of a container, in this order: mpirun at their beginning, behind a program
+// Reads command and args of a container in this order: mpirun at their beginning, behind a program
 // such as env or timeout, or in the text of `bash -c`. Only the options before the program count.
 CommandLine read_command_line(const std::vector<std::string_view>& words);
 

@@ -1,6 +1,6 @@
-// Variables of a launcher for the ranks that it starts on other nodes. A process that is started by
-// ssh has none of its container's. Hydra (Intel MPI, MPICH) passes on all that mpirun has; OpenMPI
-// passes on those of a list.
+// A launcher starts ranks on other nodes, and these need its variables. A process that is started
+// by ssh has none of its container's. Hydra (Intel MPI, MPICH) passes on all variables of mpirun;
+// OpenMPI passes on those of a list.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,8 +25,8 @@ namespace {
 
 using mpi::CommandLine;
 
-// How long the list may be with the values that are known: half of what Linux takes, since values
-// of Secrets are added when the container starts.
+// The list may have this length with the values that are known: half of the length that Linux
+// allows, since values of Secrets are added when the container starts.
 constexpr std::size_t kMaxListBytes = 64UL * 1024;
 
 // These fields of the downward API have the same value in all pods of an attempt.
@@ -41,8 +41,8 @@ bool is_optional(const kube::Json& source) {
   });
 }
 
-// OpenMPI passes on its own variables by itself, and those of progress reports name files
-// that no other pod has.
+// OpenMPI passes on its own variables by itself, and those of progress reports name files that no
+// other pod has.
 bool is_passed_over(std::string_view name) {
   static constexpr std::array<std::string_view, 4> kPrefixes = {"OMPI_", "PMIX_", "PRTE_",
                                                                 "KUBEFLOW_TRAINER_SERVER_"};
@@ -50,9 +50,9 @@ bool is_passed_over(std::string_view name) {
                              [name](std::string_view prefix) { return name.starts_with(prefix); });
 }
 
-// The entry of a variable in OpenMPI's list, or "" where it cannot be in it. OpenMPI looks up an
-// entry NAME, and then takes a value with "=" for NAME=VALUE; so such a value is written by the
-// kubelet, which replaces $(NAME). In the list ";" ends an entry; `is_split` says whether a value
+// Returns the entry of a variable in OpenMPI's list, or "" if it cannot be in it. OpenMPI looks up
+// an entry NAME, and then takes a value with "=" for NAME=VALUE. So the kubelet writes such a
+// value, since it replaces $(NAME). In the list ";" ends an entry; `is_split` says whether a value
 // may get one from a variable to which it refers.
 std::string list_entry(const kube::Json& variable, bool is_split) {
   const std::string_view name = variable.get_string("name");
@@ -60,7 +60,7 @@ std::string list_entry(const kube::Json& variable, bool is_split) {
   const std::string expanded = fmt::format("{0}=$({0})", name);
   const kube::Json& source = variable.get("valueFrom");
   if (source.is_object()) {
-    // OpenMPI ends at a name that is not set.
+    // OpenMPI ends if a name is not set.
     if (is_optional(source) || source.find("resourceFieldRef") != nullptr) return {};
     const kube::Json* field = source.find("fieldRef");
     const bool is_of_pod = field != nullptr && !is_same_everywhere(field->get_string("fieldPath"));
@@ -77,7 +77,7 @@ struct List {
   std::set<std::string_view, std::less<>> names;
 };
 
-// The launcher's container as it will run, and what the runtime alone says about it.
+// This is the launcher's final container, and the part of it that only the runtime sets.
 struct Launcher {
   std::size_t job;
   kube::Json container;
@@ -90,7 +90,8 @@ std::optional<Launcher> launcher_of(const Draft& draft) {
   if (container == nullptr || !draft.find_job(kNode)) return std::nullopt;
   Launcher found{*job, *container};
   if (draft.is_trainer(*job)) {
-    // In admission the job's own settings are not merged yet; merged again, they are the same.
+    // In admission the job's own settings are not merged yet. If they are merged again, they are
+    // the same.
     const Trainer& own = trainer_of(draft.job);
     kube::Json::Array variables;
     for (const kube::Json& variable : own.env) variables.push_back(converted_env(variable));
@@ -108,8 +109,8 @@ std::optional<Launcher> launcher_of(const Draft& draft) {
   return found;
 }
 
-// The variables that the ranks should have. A launcher that is no node may have variables of its
-// runtime that are for itself, such as one that hides devices.
+// Returns the variables that the ranks should have. A launcher that is no node may have variables
+// of its runtime that are for itself, such as one that hides devices.
 std::vector<const kube::Json*> variables_of(const Draft& draft, const Launcher& launcher) {
   static const kube::Json::Array kNone;
   const auto& own = launcher.of_runtime == nullptr || draft.is_launcher_a_node()
@@ -167,7 +168,7 @@ CommandLine command_line_of(const Launcher& launcher) {
   return mpi::read_command_line(words);
 }
 
-// Whether the job or its runtime says itself what OpenMPI passes on.
+// Returns whether the job or its runtime says itself what OpenMPI passes on.
 bool has_own_list(const kube::Json& container) {
   static constexpr std::array<std::string_view, 3> kNames = {"OMPI_MCA_mca_base_env_list",
                                                              "OMPI_MCA_mca_base_env_list_delimiter",
@@ -185,7 +186,7 @@ class MpiEnvironment final : public Plugin {
   void warn(const Draft& draft, std::vector<std::string>& warnings) const override;
 };
 
-// The names of spec.trainer.env that do not reach the ranks of other nodes, with commas.
+// Returns the names of spec.trainer.env that do not reach the ranks of other nodes, with commas.
 std::string names_left_behind(const Draft& draft, const List& list, const CommandLine& line) {
   std::string names;
   std::set<std::string_view> seen;
@@ -215,7 +216,7 @@ void MpiEnvironment::enforce_pod_spec(Draft& draft) const {
            command_line_of(*launcher).start == CommandLine::Start::kMpirun)
     value = make_list(draft, *launcher).text;
   if (value.empty()) return;
-  // Last, since the kubelet replaces $(NAME) only by variables that come before.
+  // The variable comes last, since the kubelet replaces $(NAME) only by variables that come before.
   draft.edit(launcher->job, kNode, source())->env(name, value);
 }
 

@@ -7,8 +7,8 @@
 namespace trainer::pipeline::mpi {
 
 const std::vector<Implementation>& Implementation::all() {
-  // OpenMPI: as upstream. Intel and MPICH: what kubeflow/mpi-operator gives them, but that it calls
-  // MPICH's arguments of ssh HYDRA_LAUNCH_EXTRA_ARGS, which no Hydra reads.
+  // OpenMPI gets upstream's settings. Intel and MPICH get those of kubeflow/mpi-operator, except
+  // for MPICH's arguments of ssh: there they are in HYDRA_LAUNCH_EXTRA_ARGS, which no Hydra reads.
   static const std::vector<Implementation> kAll = {
       Implementation("OpenMPI", " slots=", "OMPI_MCA_mca_base_env_list", true,
                      {{"OMPI_MCA_orte_default_hostfile", Value::kHostfile},

@@ -16,18 +16,18 @@ inline constexpr std::string_view kHostfilePath = "/etc/mpi/hostfile";
 
 class Implementation {
  public:
-  // That of mpiImplementation: "OpenMPI" (also empty or unset), "Intel" or "MPICH"; nullptr for
-  // anything else.
+  // Returns the one of mpiImplementation: "OpenMPI" (also empty or unset), "Intel" or "MPICH";
+  // nullptr for anything else.
   static const Implementation* of(const MpiPolicy& policy);
 
   std::string_view name() const { return name_; }
-  // Name and value of each variable that the launcher gets, in order.
+  // Returns name and value of each variable that the launcher gets, in order.
   std::vector<std::pair<std::string, std::string>> env(std::int64_t slots) const;
   std::vector<std::string_view> env_names() const;
-  // The variable that says which others ranks on other nodes get: a list of them, or "all".
+  // Returns the variable that says which others ranks on other nodes get: a list of them, or "all".
   std::string_view passing_variable() const { return passing_variable_; }
   bool passes_list() const { return passes_list_; }
-  // One line for each endpoint, each ending in a newline.
+  // Returns one line for each endpoint, each ending in a newline.
   std::string hostfile(const std::vector<std::string>& endpoints, std::int64_t slots) const;
 
  private:

@@ -1,5 +1,5 @@
-// MPI over SSH: OpenMPI (Kubeflow Trainer, pkg/runtime/framework/plugins/mpi), Intel MPI and MPICH
-// (kubeflow/mpi-operator).
+// MPI runs over SSH: OpenMPI (Kubeflow Trainer, pkg/runtime/framework/plugins/mpi), Intel MPI and
+// MPICH (kubeflow/mpi-operator).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,7 +24,8 @@ namespace {
 
 constexpr std::string_view kSshVolume = "mpi-ssh-auth";
 // Files of a Secret belong to root. ssh refuses a private key of its own user that the group may
-// read, so root's must not be so; any other user can read it only as a member of the pod's fsGroup.
+// read, so root's must not be readable for the group. Any other user can read it only as a member
+// of the pod's fsGroup.
 constexpr int kOwnerRead = 0400;
 constexpr int kPrivateKeyOfRoot = 0600;
 constexpr int kPrivateKey = 0640;
@@ -44,8 +45,8 @@ std::string hostfile_name(const Draft& draft) {
   return draft.name() + "-mpi-hostfile";
 }
 
-// The container in which the MPI processes run: a worker's, or the launcher's where there are no
-// workers.
+// Returns the container in which the MPI processes run: a worker's, or the launcher's if there are
+// no workers.
 const kube::Json* process_container(const Draft& draft) {
   for (const std::string_view job : {kNode, kLauncher})
     if (const auto index = draft.find_job(job))
@@ -53,8 +54,8 @@ const kube::Json* process_container(const Draft& draft) {
   return nullptr;
 }
 
-// Processes per node: the TrainJob's number, else the runtime's; a runtime with 1 means one process
-// per accelerator.
+// Returns the processes of a node: the TrainJob's number, else the runtime's; a runtime with 1
+// means one process for each accelerator.
 NodeProcesses processes_of(const Draft& draft, const MpiPolicy& policy) {
   if (const auto& own = trainer_of(draft.job).numProcPerNode) return {*own, true};
   const std::int64_t desired = policy.numProcPerNode.value_or(1);
@@ -110,7 +111,7 @@ void set_worker_count(Draft& draft) {
   const auto node = draft.find_job(kNode);
   const auto& nodes = trainer_of(draft.job).numNodes;
   if (!node || !nodes) return;
-  // A launcher that trains is one of the nodes; but there is always one worker.
+  // A launcher that trains is one of the nodes. But there is always one worker.
   const std::int32_t count = draft.is_launcher_a_node() ? std::max(*nodes - 1, 1) : *nodes;
   draft.set_count(*node, count, "spec.trainer.numNodes");
 }
@@ -123,8 +124,8 @@ kube::Json named_object(const kube::Resource& resource, const Draft& draft, std:
         kube::Json::object({{"name", std::move(name)}, {"namespace", draft.job.metadata.ns}})}});
 }
 
-// Whether a command may start processes on other nodes: by mpirun and its like, or in a script, of
-// which nothing is known.
+// Returns whether a command may start processes on other nodes: by mpirun or a similar program, or
+// in a script, about which nothing is known.
 bool may_start_mpi(const std::vector<std::string>& words) {
   static constexpr std::array<std::string_view, 10> kPrograms = {
       "sh",        "bash",       "dash",       "ash",     "zsh",
@@ -136,7 +137,7 @@ bool may_start_mpi(const std::vector<std::string>& words) {
   });
 }
 
-// The job's own command, which runs in the launcher and nowhere else.
+// Warns about the job's own command, which runs only in the launcher.
 void warn_about_command(const Draft& draft, std::int64_t slots,
                         std::vector<std::string>& warnings) {
   const Trainer& trainer = trainer_of(draft.job);
@@ -152,7 +153,7 @@ void warn_about_command(const Draft& draft, std::int64_t slots,
       keep_head(words[0], 60)));
 }
 
-// Keys and hostfile are for jobs and containers of these names; others stay without them.
+// Jobs and containers of these names get keys and hostfile; others do not.
 void warn_about_names(const std::vector<ReplicatedJob>& jobs, std::vector<std::string>& warnings) {
   const ReplicatedJob* launcher = nullptr;
   const ReplicatedJob* other = nullptr;

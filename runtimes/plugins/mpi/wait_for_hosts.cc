@@ -13,8 +13,8 @@ using kube::Json;
 
 constexpr std::string_view kName = "wait-for-hosts";
 
-// Arguments: the hostfile, and the subdomain of this pod, which is empty where the pod has the host
-// name of its machine. The name of this pod must resolve to its own address, which is in
+// The arguments are the hostfile, and the subdomain of this pod, which is empty if the pod has the
+// host name of its machine. The name of this pod must resolve to its own address, which is in
 // /etc/hosts: after a restart DNS may still have that of the pod before it.
 constexpr std::string_view kScript = R"SH(
 command -v getent >/dev/null || exit 0
@@ -32,7 +32,7 @@ for host in $own $(sed 's/[ :].*//' "$1"); do
 done
 )SH";
 
-// The mount of the hostfile in a container, or nullptr.
+// Returns the mount of the hostfile in a container, or nullptr.
 const Json* hostfile_mount(const Json& container) {
   for (const Json& mount : container.get_array("volumeMounts"))
     if (mount.get_string("name") == pipeline::mpi::kHostfileVolume) return &mount;
@@ -60,7 +60,7 @@ Json waiting_container(const Json& launcher, std::string_view own_subdomain) {
   const Json& mount = *hostfile_mount(launcher);
   const std::string hostfile = std::string(mount.get_string("mountPath")) + "/hostfile";
   Json container = Json::object({{"name", kName}});
-  // The launcher's image needs no other pull, and its resources do not raise the pod's request.
+  // The launcher's image needs no further pull, and its resources do not raise the pod's request.
   for (const std::string_view member : {"image", "imagePullPolicy", "resources", "securityContext"})
     if (const Json* value = launcher.find(member)) container[member] = *value;
   container["command"] = Json::array({"sh", "-c", kScript, kName, hostfile, own_subdomain});
@@ -75,7 +75,7 @@ void wait_for_hosts(Json& job, const JobSet& jobset) {
   const Json* launcher = container_with_hostfile(pod_spec);
   if (launcher == nullptr || !resolves_before_ready(jobset) || has_init_container(pod_spec, kName))
     return;
-  // With the host's network a pod has the host name of its machine.
+  // A pod on the host's network has the host name of its machine.
   const Json* shares_host = pod_spec.find("hostNetwork");
   const bool has_own_name = shares_host == nullptr || !(*shares_host == true);
   Json waiting = waiting_container(*launcher, has_own_name ? jobset::subdomain(jobset) : "");

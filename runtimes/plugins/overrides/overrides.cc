@@ -1,4 +1,4 @@
-// Brings spec.trainer to the trainer's container (Kubeflow Trainer,
+// The trainer's container gets spec.trainer here (Kubeflow Trainer,
 // pkg/runtime/framework/plugins/jobset).
 #include <string>
 #include <vector>
@@ -16,8 +16,8 @@ void set_words(ContainerEdit container, std::string_view member,
   container.set(member, kube::Json(kube::Json::Array(words.begin(), words.end())));
 }
 
-// Under MPI a job named `node` runs sshd, even where it carries the trainer's label: its command
-// line is the runtime's.
+// Under MPI a job named `node` runs sshd, even if it has the trainer's label: its command line is
+// the runtime's.
 bool runs_sshd(const Draft& draft, const PodSet& set) {
   const MlPolicy* policy = draft.ml_policy();
   return policy != nullptr && policy->mpi && set.name == kNode &&
@@ -51,7 +51,7 @@ void TrainerOverrides::enforce_pod_spec(Draft& draft) const {
     const bool is_trainer = draft.is_trainer(i);
     // The nodes are numbered by the completion index of one Job.
     if (set.ancestor == kTrainerStep) draft.spec.replicatedJobs[i].replicas = 1;
-    // Where the launcher trains, too, it and the workers run one program: same image, same env.
+    // If the launcher trains, too, it and the workers run one program: same image, same env.
     const bool is_mpi_node = set.name == kNode && draft.is_launcher_a_node();
     if (is_trainer || is_mpi_node)
       override_container(draft, i, is_trainer && !runs_sshd(draft, set));

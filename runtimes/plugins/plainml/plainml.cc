@@ -1,5 +1,5 @@
-// Jobs whose framework needs nothing but a number of nodes; active for xgboost and flux, too
-// (Kubeflow Trainer, pkg/runtime/framework/plugins/plainml).
+// This plugin is for jobs whose framework needs nothing but a number of nodes; it is active for
+// xgboost and flux, too (Kubeflow Trainer, pkg/runtime/framework/plugins/plainml).
 #include "runtimes/pipeline/plugin.hh"
 #include "runtimes/pipeline/pod_sets.hh"
 #include "runtimes/pipeline/warnings.hh"

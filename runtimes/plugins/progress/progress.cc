@@ -1,4 +1,4 @@
-// Training processes get the address where they report progress, and a token (Kubeflow Trainer,
+// Training processes get a token, and the address to which they report progress (Kubeflow Trainer,
 // pkg/runtime/framework/plugins/trainjobstatus).
 #include <fmt/format.h>
 
@@ -18,7 +18,7 @@ constexpr std::string_view kVolume = "kubeflow-trainer-token";
 constexpr std::string_view kDirectory = "/var/run/secrets/kubeflow/trainer";
 constexpr int kTokenSeconds = 3600;  // the kubelet renews it in time
 
-// Also the token's audience, so that a token serves one job's reports and nothing else.
+// The path is also the token's audience, so that a token serves one job's reports and nothing else.
 std::string report_path(const TrainJob& job) {
   return fmt::format("{}/v1alpha1/namespaces/{}/trainjobs/{}/status", kTrainerGroup,
                      job.metadata.ns, job.metadata.name);
@@ -35,7 +35,7 @@ kube::Json token_volume(const Draft& draft) {
                                                    {"path", "token"}})}});
   const kube::Json ca = kube::Json::object(
       {{"configMap",
-        // Optional: without it the reports fail, and not the training.
+        // The object is optional: without it the reports fail, and not the training.
         kube::Json::object({{"name", ca_name(draft.job)},
                             {"optional", true},
                             {"items", kube::Json::array({kube::Json::object(
@@ -67,7 +67,7 @@ bool reports(const kube::Json& jobset) {
   return std::any_of(jobs.begin(), jobs.end(), has_volume);
 }
 
-// Pods trust the status server by this certificate.
+// Makes the certificate by which pods trust the status server.
 DependentObject make_ca(const TrainJob& job, const PipelineOptions& options) {
   DependentObject ca;
   ca.is_needed = false;
@@ -106,7 +106,7 @@ void Progress::enforce_pod_spec(Draft& draft) const {
   for (std::size_t i = 0; i < draft.pod_sets.size(); ++i) {
     if (draft.pod_sets[i].ancestor != kTrainerStep) continue;
     draft.upsert_volume(i, token_volume(draft), source());
-    // Not by name: one search for each of very many containers takes long.
+    // Containers are not looked up by name: one search for each of very many containers takes long.
     kube::Json* const containers = draft.pod_template(i)["spec"].find("containers");
     if (!containers || !containers->is_array()) continue;
     for (kube::Json& each : containers->as_array()) {

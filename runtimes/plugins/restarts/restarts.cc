@@ -1,5 +1,5 @@
-// Scripts get what they need to continue after a restart: the attempt, and where the checkpoints
-// are (docs/decisions/0052). Upstream has neither.
+// Scripts get the attempt and the directory of checkpoints, to continue after a restart
+// (docs/decisions/0052). Upstream has neither.
 #include <fmt/format.h>
 
 #include <string>
@@ -17,13 +17,13 @@ constexpr std::string_view kVolumeKey = "trainer.kubeflow.org/checkpoint-volume"
 // An offline command does not know the uid.
 constexpr std::string_view kUnknownUid = "<metadata.uid of the TrainJob>";
 
-// "" where neither the job nor the runtime names one.
+// Returns "" if neither the job nor the runtime names one.
 std::string_view checkpoint_volume(const Draft& draft) {
   const auto setting = find_setting(draft, kVolumeKey);
   return setting ? setting->value : std::string_view();
 }
 
-// Where a container mounts the volume; "" where it does not.
+// Returns the path at which a container mounts the volume; "" if it does not.
 std::string_view mount_path(const kube::Json& container, std::string_view volume) {
   for (const kube::Json& mount : container.get_array("volumeMounts"))
     if (mount.get_string("name") == volume) return mount.get_string("mountPath");
@@ -59,7 +59,7 @@ void Restarts::enforce_pod_spec(Draft& draft) const {
   if (!is_switched_on(draft, kEnvironmentKey, !volume.empty())) return;
   const std::string& uid = draft.job.metadata.uid;
   for_each_trainer(draft, [&](std::size_t job, kube::Json& container) {
-    // Copied: an edit may move what the container holds.
+    // The path is copied, since an edit may move what the container holds.
     std::string directory(mount_path(container, volume));
     ContainerEdit edit = draft.edit(job, container, source());
     edit.env_field("TRAINER_ATTEMPT",

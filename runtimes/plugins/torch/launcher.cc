@@ -34,7 +34,7 @@ bool is_launching_module(std::string_view module) {
   return is_one_of(module, kModules) || is_one_of(module.substr(0, module.find('.')), kPackages);
 }
 
-// "python", "/opt/venv/bin/python3.12"
+// Returns whether it is "python" or "/opt/venv/bin/python3.12".
 bool is_python(std::string_view word) {
   constexpr std::string_view kPython = "python";
   const std::string_view name = file_name(word);
@@ -48,15 +48,15 @@ Words all_words(const CommandLine& line) {
   return words;
 }
 
-// Where an option of Python has the letter m or c, behind which the module or the code is: "-m",
-// "-um", "-mpkg"; npos where it has neither.
+// Returns the position of the letter m or c in an option of Python, behind which the module or the
+// code is: "-m", "-um", "-mpkg"; npos if it has neither.
 std::size_t find_code(std::string_view option) {
   if (!option.starts_with('-') || option.starts_with("--")) return option.npos;
   const std::size_t at = option.find_first_of("mcWX");  // behind W and X is their own value
   return at == option.npos || option[at] == 'W' || option[at] == 'X' ? option.npos : at;
 }
 
-// Where the options of the interpreter words[0] end: at -m, at -c or at the script.
+// Returns where the options of the interpreter words[0] end: at -m, at -c or at the script.
 std::size_t end_of_options(std::span<const std::string> words) {
   std::size_t i = 1;
   while (i < words.size() && words[i].starts_with('-') && find_code(words[i]) == std::string::npos)
@@ -110,7 +110,8 @@ Starts what_starts(const CommandLine& line) {
   if (is_python(program)) return what_python_starts(all_words(line));
   if (starts_processes(program)) return Starts::kProcesses;
   if (program.ends_with(".py")) return Starts::kPython;
-  // "uv run torchrun train.py", "tini -- bash run.sh", "env A=1 python -m torch.distributed.run"
+  // These are lines such as "uv run torchrun train.py", "tini -- bash run.sh", "env A=1 python -m
+  // torch.distributed.run".
   const Words words = all_words(line);
   const auto inner = std::find_if(words.begin(), words.end(), [](const std::string& word) {
     return starts_processes(word) || is_python(word) || word.ends_with(".py");

@@ -1,4 +1,4 @@
-// How the processes of all nodes become one training: mlPolicy.torch.launcher, an extension.
+// The processes of all nodes become one training by mlPolicy.torch.launcher, an extension.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace trainer::pipeline {
 
-// On a TrainJob: its launcher, instead of mlPolicy.torch.launcher of the runtime.
+// This annotation of a TrainJob is its launcher, instead of mlPolicy.torch.launcher of the runtime.
 inline constexpr std::string_view kLauncherAnnotation = "trainer.kubeflow.org/torch-launcher";
 
 enum class Launcher {
@@ -21,14 +21,15 @@ enum class Launcher {
   kEnv,       // the command itself calls init_process_group()
 };
 
-// The job's annotation kLauncherAnnotation, else the runtime's field. Errors: an annotation with
-// another value.
+// Returns the job's annotation kLauncherAnnotation, else the runtime's field. Errors: an annotation
+// with another value.
 tl::expected<Launcher, kube::FieldError> launcher_of(const TrainJob& job,
                                                      const TorchPolicy& policy);
 
-// The command line of the trainer's container: the TrainJob's where it has one, else the runtime's.
+// This is the command line of the trainer's container: the TrainJob's if it has one, else the
+// runtime's.
 struct CommandLine {
-  std::vector<std::string> command;  // empty: the image's own, of which nothing is known
+  std::vector<std::string> command;  // empty: the image's own command, about which nothing is known
   std::vector<std::string> args;
 };
 CommandLine command_line_of(const Draft& draft);
@@ -41,15 +42,15 @@ enum class Starts {
 };
 Starts what_starts(const CommandLine& line);
 
-// Options of torchrun win over PET_* variables. There are none where the command line does not
-// start torchrun itself.
+// These are options of torchrun, which win over PET_* variables. There are none if the command line
+// does not start torchrun itself.
 struct TorchrunOptions {
   bool is_standalone = false;
-  std::optional<std::int32_t> nodes;  // --nnodes, where it is one number
+  std::optional<std::int32_t> nodes;  // --nnodes, if it is one number
 };
 TorchrunOptions torchrun_options_of(const CommandLine& line);
 
-// The command, without its arguments, by which torchrun starts this Python command.
+// Returns the command, without its arguments, by which torchrun starts this Python command.
 std::vector<std::string> command_by_torchrun(const CommandLine& line);
 
 // Warns about a command that would run one training in each node or process, instead of one in all

@@ -15,8 +15,8 @@ namespace trainer::pipeline {
 
 namespace {
 
-// The first words of a command line, up to 60 bytes, or up to a word with a control character,
-// which a warning cannot have.
+// Returns the first words of a command line, up to 60 bytes, or up to a word with a control
+// character, which a warning cannot have.
 std::string beginning_of(const CommandLine& line) {
   constexpr std::size_t kMaxBytes = 60;
   std::string text;
@@ -31,7 +31,7 @@ std::string beginning_of(const CommandLine& line) {
   return text;
 }
 
-// Whether it is the text of a script that starts Python and nothing that starts processes.
+// Returns whether it is the text of a script that starts Python and nothing that starts processes.
 bool is_script_with_python(const CommandLine& line) {
   static constexpr std::array<std::string_view, 5> kLaunching = {"torchrun", "torch.distributed",
                                                                  "accelerate", "deepspeed", "tune"};
@@ -50,11 +50,11 @@ bool is_script_with_python(const CommandLine& line) {
   return has_text && has_python;
 }
 
-// The size of the whole job, as far as admission can say it.
+// This is the size of the whole job, as far as it is known in admission.
 struct Size {
   std::int32_t nodes = 1;
-  std::int64_t devices = 0;    // of a node
-  std::int64_t processes = 0;  // of a node
+  std::int64_t devices = 0;    // the devices of a node
+  std::int64_t processes = 0;  // the processes of a node
 };
 
 std::string alone(const Size& size) {
@@ -62,7 +62,7 @@ std::string alone(const Size& size) {
                         : fmt::format("one process runs where {} were expected", size.processes);
 }
 
-// The annotation of a job whose command it leaves alone.
+// Warns about the annotation of a job whose command is not changed.
 void warn_about_annotation(const Draft& draft, const CommandLine& line, const Size& size,
                            std::vector<std::string>& warnings) {
   if (!draft.job.metadata.annotations.contains(kLauncherAnnotation)) return;
@@ -80,7 +80,8 @@ void warn_about_annotation(const Draft& draft, const CommandLine& line, const Si
                     path, beginning_of(line), alone(size)));
 }
 
-// Options of torchrun that contradict the job, which sets the same by PET_* variables. Options win.
+// Warns about options of torchrun that contradict the job, which sets the same values by PET_*
+// variables. Options win.
 void warn_about_options(const CommandLine& line, std::int32_t nodes,
                         std::vector<std::string>& warnings) {
   const TorchrunOptions options = torchrun_options_of(line);
@@ -143,7 +144,7 @@ void warn_about_command(const Draft& draft, const TorchPolicy& policy,
   const CommandLine line = command_line_of(draft);
   warn_about_options(line, size.nodes, warnings);
   if (size.nodes <= 1 && size.processes <= 1) return;
-  // Another warning says what is wrong with it.
+  // Another warning is about such a command.
   if (!line.command.empty() && kube::several_words_in_one(line.command.front())) return;
   const Starts starts = what_starts(line);
   const bool stays_alone =

@@ -1,4 +1,4 @@
-// How many processes torchrun starts on a node.
+// torchrun starts this many processes on a node.
 #pragma once
 
 #include <cstdint>
@@ -14,28 +14,30 @@
 
 namespace trainer::pipeline {
 
-// Either a number, or a word by which torchrun starts one process per accelerator.
+// The count is either a number, or a word by which torchrun starts one process for each
+// accelerator.
 struct ProcessCount {
-  std::optional<std::int64_t> number;  // without a bound, as what it is counted from
-  std::int64_t accelerators = 0;       // of the container
-  std::string_view word = "auto";      // or "gpu"
+  // The number without a bound; it was counted from resources or settings.
+  std::optional<std::int64_t> number;
+  std::int64_t accelerators = 0;   // the accelerators of the container
+  std::string_view word = "auto";  // "auto" or "gpu"
 
   std::string to_string() const {
     return number ? std::to_string(process_count(*number)) : std::string(word);
   }
-  // One accelerator, or one process. Both of these can be true: several processes may share one
+  // There is one accelerator, or one process. Both can be true: several processes may share one
   // accelerator (Kubeflow Trainer, plugins/torch).
   bool is_single_device() const { return accelerators == 1 || (number && *number == 1); }
   bool is_several() const { return number ? *number > 1 : accelerators > 1; }
 };
 
-// The number or word of the job, else that of its runtime.
+// Returns the number or word of the job, else that of its runtime.
 std::optional<IntOrString> desired_processes(const Draft& draft, const TorchPolicy& policy);
 
-// From the container as it will run. A `desired` number and "gpu" stay as they are, and so does
-// "auto", the default, where the container has accelerators that torchrun finds; of others it gets
-// the number. Otherwise, and for "cpu": one process per CPU (rounded up, requests before limits, at
-// least one).
+// Counts from the final container. A `desired` number and "gpu" stay unchanged, and so does "auto",
+// the default, if the container has accelerators that torchrun finds. If it has others, "auto"
+// becomes their number. Otherwise, and for "cpu", there is one process for each CPU (rounded up,
+// requests before limits, at least one).
 ProcessCount count_processes(const std::optional<IntOrString>& desired, const kube::Json& container,
                              const DeviceRules& devices);
 

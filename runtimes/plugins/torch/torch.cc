@@ -1,4 +1,4 @@
-// PyTorch's torchrun, and torchtune on top of it (Kubeflow Trainer,
+// This plugin is for PyTorch's torchrun, and torchtune on top of it (Kubeflow Trainer,
 // pkg/runtime/framework/plugins/torch).
 #include <fmt/format.h>
 
@@ -29,7 +29,7 @@ struct Rendezvous {
   std::int32_t nodes = 1;
   std::string processes;
   std::string master;
-  bool sets_process_env = false;  // launcher env: there is no torchrun that sets it
+  bool sets_process_env = false;  // launcher env: no torchrun sets it
 };
 
 void inject_size(ContainerEdit& container, const Rendezvous& rendezvous) {
@@ -103,7 +103,7 @@ void check_launcher(const Draft& draft, const TorchPolicy& policy, kube::FieldEr
                   *desired->number)));
 }
 
-// Processes that torchrun counts itself are no number in any variable.
+// No variable has a number if torchrun counts the processes itself.
 void check_number(const Draft& draft, const TorchPolicy& policy, kube::FieldErrors& errors) {
   const auto index = draft.find_ancestor(kTrainerStep);
   const auto launcher = launcher_of(draft.job, policy);

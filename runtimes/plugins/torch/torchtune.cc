@@ -16,7 +16,7 @@ constexpr std::array<std::string_view, 4> kModels = {"llama3_2/1B", "llama3_2/3B
                                                      "qwen2_5/1.5B"};
 constexpr std::string_view kMultiNodeModel = "llama3_3/70B";
 
-// Settings that name the files which the initializers have fetched.
+// These settings name the files that the initializers have fetched.
 constexpr std::array<std::string_view, 4> kRuntimeSettings = {
     "output_dir", "tokenizer.path", "checkpointer.checkpoint_dir", "tokenizer.merges_file"};
 
@@ -40,7 +40,7 @@ std::string lower_trimmed(std::string_view text) {
   return out;
 }
 
-// Whether some argument `...name...=true` switches a feature on.
+// Returns whether some argument `...name...=true` switches a feature on.
 bool is_switched_on(const std::vector<std::string>& args, std::string_view name) {
   return std::any_of(args.begin(), args.end(), [name](const std::string& argument) {
     const std::size_t equals = argument.find('=');

@@ -1,4 +1,4 @@
-// torchtune: `tune run` with the recipe and configuration that fit the job (Kubeflow
+// torchtune runs as `tune run` with the recipe and configuration that fit the job (Kubeflow
 // Trainer, pkg/runtime/framework/plugins/torch).
 #pragma once
 
@@ -15,10 +15,11 @@
 
 namespace trainer::pipeline::torchtune {
 
-// True for a trainer command of exactly `tune run`.
+// Returns true for a trainer command of exactly `tune run`.
 bool is_torchtune(const std::optional<std::vector<std::string>>& command);
 
-// "torchtune-llama3.2-1b" is "llama3_2/1B"; "" where the runtime's name has not three parts.
+// Returns "llama3_2/1B" for "torchtune-llama3.2-1b"; "" if the runtime's name does not have three
+// parts.
 std::string model_of(std::string_view runtime_name);
 
 enum class Tuning { kFull, kLora, kQlora };
@@ -31,16 +32,16 @@ struct Recipe {
 };
 Recipe recipe_for(std::int32_t nodes, bool is_single_device, Tuning tuning);
 
-// The whole command. `runtime_command` is the template's: its settings of output and model files
-// are kept.
+// Returns the whole command. `runtime_command` is the template's: its settings of output and model
+// files are kept.
 std::vector<std::string> command_for(std::string_view runtime_name, std::int32_t nodes,
                                      const ProcessCount& processes, std::string_view master,
                                      const std::vector<std::string>& args,
                                      const kube::Json::Array& runtime_command);
 
-// The rules for torchtune. `desired`: processes per node, where job or runtime have a number. The
-// number of nodes that is checked is the job's own, by default 1: a job is not refused for its
-// runtime's number.
+// Checks the rules for torchtune. `desired` is the processes per node, if job or runtime have a
+// number. The number of nodes that is checked is the job's own, by default 1: a job is not refused
+// for its runtime's number.
 void validate(const Draft& draft, const std::optional<IntOrString>& desired,
               kube::FieldErrors& errors);
 

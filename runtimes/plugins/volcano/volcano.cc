@@ -1,4 +1,4 @@
-// Gangs for Volcano (Kubeflow Trainer, pkg/runtime/framework/plugins/volcano).
+// This plugin makes gangs for Volcano (Kubeflow Trainer, pkg/runtime/framework/plugins/volcano).
 #include <fmt/format.h>
 
 #include <string>
@@ -20,8 +20,8 @@ const VolcanoPolicy* policy_of(const Runtime& runtime) {
   return policy && policy->volcano ? &*policy->volcano : nullptr;
 }
 
-// A group has one priority; of several jobs the last one's counts, which is the trainer's in the
-// usual order.
+// A group has one priority. If several jobs have one, the last one's counts, which is the trainer's
+// in the usual order.
 std::string priority_class(const Draft& draft) {
   std::string name;
   for (std::size_t i = 0; i < draft.pod_sets.size(); ++i)
@@ -41,7 +41,7 @@ bool is_system_class(std::string_view name) {
   return name == "system-cluster-critical" || name == "system-node-critical";
 }
 
-// Where the queue's annotation comes from: the last patch that sets it, else the runtime.
+// Returns the source of the queue's annotation: the last patch that sets it, else the runtime.
 std::string path_of_queue(const TrainJob& job) {
   for (std::size_t i = job.spec.runtimePatches.size(); i-- > 0;) {
     const auto& spec = job.spec.runtimePatches[i].trainingRuntimeSpec;
@@ -106,7 +106,7 @@ void Volcano::validate(const Draft& draft, kube::FieldErrors& errors) const {
             kQueueAnnotation)));
 }
 
-// Beside the job's name nothing reads it.
+// Nothing reads the annotation in the job's own metadata.
 void Volcano::warn(const Draft& draft, std::vector<std::string>& warnings) const {
   const auto& own = draft.job.metadata.annotations;
   const auto queue = own.find(kQueueAnnotation);

@@ -1,4 +1,5 @@
-// XGBoost's tracker and workers (Kubeflow Trainer, pkg/runtime/framework/plugins/xgboost).
+// This plugin is for XGBoost's tracker and workers (Kubeflow Trainer,
+// pkg/runtime/framework/plugins/xgboost).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,7 +18,7 @@ namespace {
 constexpr std::string_view kReserved[] = {"DMLC_TRACKER_URI", "DMLC_TRACKER_PORT", "DMLC_TASK_ID",
                                           "DMLC_NUM_WORKER"};
 
-// One worker per accelerator, or one per node without accelerators.
+// There is one worker for each accelerator, or one for each node without accelerators.
 std::int64_t workers_per_node(const Draft& draft, const kube::Json& container) {
   return std::max<std::int64_t>(1, count_accelerators(container, draft.options.devices));
 }
