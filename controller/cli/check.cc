@@ -1,4 +1,4 @@
-// `trainer check`: whether an installation works, asked as its users ask.
+// `trainer check` tests an installation by the requests of its users.
 #include <fmt/format.h>
 
 #include <functional>
@@ -24,7 +24,7 @@ using kube::Task;
 constexpr std::chrono::milliseconds kRenewalPause{500};
 constexpr const char* kNone = "no-runtime-has-this-name";
 
-// Answers what was seen, for people. `lease`: in the controller's namespace.
+// Returns what was seen, as a text for people. `lease` is in the controller's namespace.
 using Probe =
     std::function<Task<Result<std::string>>(kube::ApiClient& client, kube::ObjectKey lease)>;
 
@@ -39,8 +39,8 @@ Task<Result<std::string>> kinds_are_served(kube::ApiClient& client, kube::Object
 
 Task<Result<std::string>> there_is_a_leader(kube::ApiClient& client, kube::ObjectKey lease) {
   if (lease.name.empty()) co_return std::string("not looked for");
-  // Seen to be renewed: by times alone, a machine whose clock is wrong would not see a leader, or
-  // see one that has gone.
+  // The Lease must be seen to be renewed. If only its times were compared, a machine whose clock is
+  // wrong would not see a leader, or see one that is gone.
   std::optional<std::string> renewed;
   auto end = client.clock().steady();
   do {
@@ -64,7 +64,7 @@ Task<Result<std::string>> admission_is_not_checked(kube::ApiClient&, kube::Objec
   co_return std::string("not looked for");
 }
 
-// Creates nothing: a TrainJob without a runtime, as a dry run, must be refused by the webhook.
+// This creates nothing: a dry run of a TrainJob without a runtime must be refused by the webhook.
 Task<Result<std::string>> admission_answers(kube::ApiClient& client, kube::ObjectKey lease) {
   kube::ObjectKey collection;
   collection.ns = lease.ns;

@@ -63,7 +63,7 @@ kube::Result<std::unique_ptr<Cluster>> Cluster::connect(const ClusterOptions& op
                                                         kube::ApiClient::Options client) {
   auto config = kube::load_config(options.kubeconfig, options.context, kube::ExecUsers::kAllowed);
   if (!config) return tl::unexpected(config.error());
-  // Before any request, so that no deadline runs while a user signs in.
+  // The plugin runs before any request, so that no deadline runs while a user signs in.
   if (config->exec_plugin) {
     if (auto renewed = config->exec_plugin->renew(kube::SystemClock().now()); !renewed)
       return tl::unexpected(renewed.error());
@@ -111,7 +111,7 @@ int report_cluster_error(const kube::Error& error, const kube::Resource& resourc
     console.err << fmt::format("{}: {}\n", what, error.message);
     return kExitRefused;
   }
-  // kubectl connects through it.
+  // kubectl connects through the proxy.
   const bool has_proxy = std::getenv("HTTPS_PROXY") || std::getenv("https_proxy");
   console.err << fmt::format(
       "{}: {}: is the cluster up, and --kubeconfig or --context the right one?{}\n", what,

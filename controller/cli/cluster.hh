@@ -1,4 +1,4 @@
-// A connection to the cluster for one subcommand.
+// This is a connection to the cluster for one subcommand.
 #pragma once
 
 #include <boost/asio/co_spawn.hpp>
@@ -19,7 +19,7 @@ namespace trainer {
 // Concurrency: the main thread; run() drives everything.
 class Cluster {
  public:
-  // Errors: an unusable kubeconfig, as load_config() reports it; an exec plugin that failed.
+  // Errors: an unusable kubeconfig, with load_config()'s text; an exec plugin that failed.
   static kube::Result<std::unique_ptr<Cluster>> connect(
       const ClusterOptions& options, kube::ApiClient::Options client = kube::ApiClient::Options());
 
@@ -54,7 +54,7 @@ class Cluster {
   std::string ns_;
 };
 
-// Connects, runs `make(client)`, a task with a Result<void>, and answers the exit code. Errors are
+// Connects, runs `make(client)`, a task with a Result<void>, and returns the exit code. Errors are
 // printed.
 template <class Make>
 int in_cluster(const ClusterOptions& options, Console& console, const Make& make) {
@@ -71,27 +71,28 @@ int in_cluster(const ClusterOptions& options, Console& console, const Make& make
   return is_unreached ? kExitNoCluster : kExitRefused;
 }
 
-// Every object of a list; `query` may select some of them. One that is no JSON is left out.
+// Returns every object of a list; `query` may select some of them. An item that is no JSON is left
+// out.
 kube::Task<kube::Result<std::vector<kube::Json>>> list_all(kube::ApiClient& client,
                                                            kube::Resource resource, std::string ns,
                                                            std::string query);
-// The `query` of objects with this label.
+// Returns the `query` of objects with this label.
 std::string label_query(std::string_view key, std::string_view value);
 
-// Which object `why` and `logs` are about.
+// `why` and `logs` are about this object.
 struct Target {
   const KindRegistration* kind = nullptr;
   std::string name;
   const kube::Resource& resource() const { return kind->controller.resource(); }
 };
 
-// NAME, KIND/NAME or KIND NAME. KIND is singular or plural, in upper or lower case, also with
-// ".GROUP". Without KIND it is the first registered kind that has the hook. Errors (kInvalid) list
-// the kinds that have the hook.
+// The words are NAME, KIND/NAME or KIND NAME. KIND is singular or plural, in upper or lower case,
+// also with ".GROUP". Without KIND it is the first registered kind that has the hook. Errors
+// (kInvalid) list the kinds that have the hook.
 kube::Result<Target> find_target(const Registry& registry, const std::vector<std::string>& words,
                                  bool (*has_hook)(const KindRegistration& kind));
 
-// What `why` and `logs` begin with.
+// `why` and `logs` begin with this.
 struct OpenTarget {
   Target target;
   kube::ObjectKey key;
@@ -103,8 +104,8 @@ tl::expected<OpenTarget, int> open_target(const Registry& registry, std::string_
                                           bool (*has_hook)(const KindRegistration& kind),
                                           const ClusterOptions& options, Console& console);
 
-// Prints an error from the cluster and returns the exit code: kExitRefused for what is not found,
-// forbidden or invalid, else kExitNoCluster.
+// Prints an error from the cluster and returns the exit code: kExitRefused if an object is not
+// found, or the request is forbidden or invalid, else kExitNoCluster.
 int report_cluster_error(const kube::Error& error, const kube::Resource& resource,
                          const kube::ObjectKey& key, Console& console);
 

@@ -1,4 +1,4 @@
-// Flags that several subcommands have.
+// Several subcommands have these flags.
 #pragma once
 
 #include <CLI/App.hpp>
@@ -12,22 +12,22 @@
 
 namespace trainer {
 
-// What runs where a subcommand was chosen.
+// It runs if a subcommand was chosen.
 using Command = std::function<int(Console&)>;
 using Commands = std::map<const CLI::App*, Command>;
 
-// -o, of these formats.
+// Adds -o, with these formats.
 void add_output(CLI::App& app, OutputFormat& output, const std::vector<std::string>& formats);
 
-// Those to read, as words or with -f, which users of kubectl type.
+// Adds the files to read, as words or with -f, which users of kubectl type.
 void add_files(CLI::App& app, std::vector<std::string>& files);
 
-// The words that find_target() reads.
+// Adds the words that find_target() reads.
 void add_target(CLI::App& app, std::vector<std::string>& target);
 
 void add_cluster(CLI::App& app, ClusterOptions& cluster);
 
-// Those of `logs`, but for the cluster's.
+// Adds those of `logs`, except the cluster's.
 void add_logs_flags(CLI::App& command, LogsOptions& logs);
 
 // Refuses a value for which `is_good` is false, with these words after it.

@@ -8,8 +8,8 @@
 namespace trainer {
 namespace {
 
-// How many bytes at the end of a text may belong to what follows: a part of a character, or the
-// first half of a line end.
+// Returns how many bytes at the end of a text may belong to the following text: a part of a
+// character, or the first half of a line end.
 std::size_t length_of_open_end(std::string_view text) {
   if (text.ends_with('\r')) return 1;
   constexpr std::size_t kLongestPart = 3;

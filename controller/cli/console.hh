@@ -1,5 +1,6 @@
-// The streams of a subcommand. All that it prints goes through them, so that no text of an object
-// or of an argument can act on the terminal, or read otherwise than it is.
+// These are the streams of a subcommand. Everything that it prints goes through them, so that no
+// text of an object or of an argument can act on the terminal, or be shown differently from its
+// content.
 #pragma once
 
 #include <istream>
@@ -11,8 +12,8 @@
 
 namespace trainer {
 
-// Writes what printable() makes of a text to another stream at once. The end of a write may be the
-// beginning of a character: that waits for the next write, or for a flush.
+// Writes the result of printable() for a text to another stream at once. The end of a write may be
+// the beginning of a character: that waits for the next write, or for a flush.
 class PrintableBuffer : public std::streambuf {
  public:
   explicit PrintableBuffer(std::ostream& to) : to_(to) {}
@@ -62,8 +63,8 @@ class Console {
   std::ostream& out;
   std::ostream& err;
   std::ostream& logs;   // the same as `out`, for the text of logs alone: see text_for_output()
-  std::string program;  // or "kubectl trainer": named in advice
-  bool is_terminal;     // `out` is one
+  std::string program;  // "trainer" or "kubectl trainer", for advice
+  bool is_terminal;     // `out` is a terminal
 };
 
 }  // namespace trainer

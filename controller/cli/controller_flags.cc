@@ -20,7 +20,7 @@ CLI::Validator check_bind_address() {
                   "is no address: write HOST:PORT, :PORT, or 0 for none");
 }
 
-// Flags of upstream's manager, accepted for its Deployments: not shown in --help.
+// These are flags of upstream's manager, accepted for its Deployments: not shown in --help.
 void add_upstream(CLI::App& command, ControllerFlags& flags) {
   command.add_option("--zap-log-level", flags.zap_level)->group("");
   command.add_option("--zap-encoder", flags.zap_encoder)->group("");
@@ -29,7 +29,7 @@ void add_upstream(CLI::App& command, ControllerFlags& flags) {
   command.add_option("--zap-time-encoding")->group("");
 }
 
-// The controllers, by their keys in the configuration's groupKindConcurrency.
+// Lists the controllers, by their keys in the configuration's groupKindConcurrency.
 std::string controllers_footer() {
   std::string text = "Controllers, with the objects that each reconciles at a time:";
   for (const KindRegistration& kind : full_registry()) {
@@ -101,7 +101,7 @@ CLI::App* add_command(CLI::App& app, ControllerFlags& flags) {
 }
 
 // This program's own flags win over upstream's. CLI11's messages do not name hidden options, so
-// their values are checked here. False after an error message if one is wrong.
+// their values are checked here. Returns false after an error message if one is wrong.
 bool use_zap_flags(ControllerFlags& flags, const CLI::App& command, Console& console) {
   const auto is_good = [&console](const auto& value, std::string_view flag, const std::string& text,
                                   std::string_view problem) {

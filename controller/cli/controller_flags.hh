@@ -1,4 +1,4 @@
-// The command line of `trainer controller`.
+// This is the command line of `trainer controller`.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace trainer {
 
-// What was parsed; outlives the parse and the run.
+// The parser fills this; it outlives the parse and the run.
 struct ControllerFlags {
   ControllerOptions options;
   std::string jobset_controller_mode;

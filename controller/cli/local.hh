@@ -1,5 +1,5 @@
-// `trainer local`: TrainJobs on this machine, without a cluster. Each subcommand takes its options
-// as a struct and returns an exit code.
+// `trainer local` runs TrainJobs on this machine, without a cluster. Each subcommand takes its
+// options as a struct and returns an exit code.
 #pragma once
 
 #include <cstdint>
@@ -17,35 +17,35 @@ struct LocalUpOptions {
   bool is_foreground = false;
   bool has_node = true;               // else pods stay Pending: an API server for tests
   bool has_controller = true;         // else another controller may drive it
-  std::optional<int> tier;            // nullopt: what the machine offers
-  std::vector<std::string> mounts;    // "DIR:/PATH", of every pod
-  std::vector<std::string> capacity;  // "NAME=AMOUNT": instead of what was found
+  std::optional<int> tier;            // nullopt: the best tier of the machine
+  std::vector<std::string> mounts;    // "DIR:/PATH", in every pod
+  std::vector<std::string> capacity;  // "NAME=AMOUNT": replaces the amount that was found
   std::string audit;                  // file
-  std::int64_t idle_seconds = 0;      // without work, until it leaves; 0: it stays
+  std::int64_t idle_seconds = 0;      // seconds without work, after which it ends; 0: it stays
 };
-// Starts the daemon, or says that it is up. In the foreground it is the daemon.
+// Starts the daemon, or says that it is up. In the foreground this process is the daemon.
 int run_local_up(const LocalUpOptions& options, Console& console);
 
 struct LocalRunOptions {
   std::string state;
-  std::string ns;                  // of objects without one; empty: the kubeconfig's
+  std::string ns;                  // the namespace of objects without one; empty: the kubeconfig's
   std::vector<std::string> files;  // "-": standard input
   std::optional<std::int32_t> nodes;
   std::optional<std::int32_t> procs;
-  std::vector<std::string> mounts;  // "DIR:/PATH", of these jobs
-  bool is_fitted = false;           // cut to what the machine has
-  bool is_detached = false;         // do not wait for the end
+  std::vector<std::string> mounts;  // "DIR:/PATH", in these jobs
+  bool is_fitted = false;           // requests are cut to what the machine has
+  bool is_detached = false;         // the command does not wait for the end
 };
-// Applies what the files hold and follows their TrainJobs, one after the other, to the end.
-// kExitDone: all are Complete. The daemon is started if need be. SIGINT or SIGTERM suspend the
-// jobs, a second one kills their pods.
+// Applies the objects of the files and follows their TrainJobs, one after the other, to the end.
+// kExitDone says that all are Complete. The daemon is started if need be. SIGINT or SIGTERM suspend
+// the jobs, a second one kills their pods.
 int run_local_run(const LocalRunOptions& options, const Registry& registry, Console& console);
 
 struct LocalStopOptions {
   std::string state;
   std::string ns;
   std::vector<std::string> jobs;
-  bool is_killed = false;  // without time to end
+  bool is_killed = false;  // pods get no time to end
 };
 // Suspends jobs, and waits until their pods are gone.
 int run_local_stop(const LocalStopOptions& options, Console& console);
@@ -56,7 +56,7 @@ struct LocalLogsOptions {
 };
 int run_local_logs(const LocalLogsOptions& options, const Registry& registry, Console& console);
 
-// Suspends the jobs that run, then ends the daemon. What it has stored stays.
+// Suspends the jobs that run, then ends the daemon. Its stored state stays.
 int run_local_down(const std::string& state, Console& console);
 
 struct LocalStatusOptions {
@@ -65,7 +65,7 @@ struct LocalStatusOptions {
 };
 int run_local_status(const LocalStatusOptions& options, Console& console);
 
-// Assignments for `eval`, with which kubectl and the SDK use local mode.
+// Prints assignments for `eval`, with which kubectl and the SDK use local mode.
 int run_local_env(const std::string& state, Console& console);
 
 }  // namespace trainer

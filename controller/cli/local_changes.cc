@@ -18,7 +18,7 @@ using kube::Json;
 using kube::Quantity;
 
 constexpr std::string_view kPatchManager = "trainer.kubeflow.org/local";
-// What a node needs at least, where the machine is too small for what it asks.
+// A node needs at least this much. It gets less than it asks for if the machine is too small.
 constexpr std::int64_t kLeastCpu = 1'000;                 // thousandths
 constexpr std::int64_t kLeastMemory = 256LL * (1 << 20);  // bytes
 
@@ -53,7 +53,7 @@ Json amount_of(std::string_view resource, std::int64_t units) {
 struct Asked {
   std::int64_t units = 0;
   std::int64_t available = 0;
-  // Below that a node cannot do anything.
+  // Below this amount a node cannot do anything.
   std::int64_t least(std::string_view resource) const {
     return resource == "cpu"      ? std::min(units, kLeastCpu)
            : resource == "memory" ? std::min(units, kLeastMemory)
@@ -119,7 +119,7 @@ class Fitting {
     asked.units = share;
   }
 
-  // A process for each device; without devices one for each CPU.
+  // There is one process for each device; without devices, there is one for each CPU.
   void cut_processes() {
     const std::int64_t processes = trainer_.get_int("numProcPerNode", 0);
     if (!is_accelerator_cut_ || processes == 0) return;
@@ -136,8 +136,9 @@ class Fitting {
   Json& trainer_;
   const Json& machine_;
   std::vector<std::string>& lines_;
-  std::map<std::string, Asked> asked_;                       // per node, by resource
-  std::map<std::string, std::set<std::string_view>> kinds_;  // limits, requests: where it is said
+  std::map<std::string, Asked> asked_;  // per node, by resource
+  std::map<std::string, std::set<std::string_view>>
+      kinds_;  // limits and requests that have a value
   std::int64_t nodes_ = 1;
   bool is_accelerator_cut_ = false;
 };
@@ -169,7 +170,7 @@ void add_mounts(Json& job, const Json& runtime, const std::vector<LocalMount>& m
   job["spec"]["runtimePatches"].push_back(std::move(patch));
 }
 
-// What the job says itself stays.
+// A path that the job sets itself stays.
 void set_path(Json& job, const std::string& path) {
   Json& env = job["spec"]["trainer"]["env"];
   if (env.is_array() &&

@@ -1,4 +1,4 @@
-// `trainer local up|down|status|stop|logs|env`.
+// These are `trainer local up|down|status|stop|logs|env`.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -27,7 +27,7 @@ using kube::ObjectKey;
 using kube::Result;
 using kube::Task;
 
-// One sentence, and the exit code.
+// Prints one sentence, and returns the exit code.
 int refuse(const Console& console, std::string_view subcommand, const kube::Error& error) {
   console.err << fmt::format("{}: local {}: {}\n", console.program, subcommand, error.message);
   return kExitRefused;
@@ -82,7 +82,7 @@ std::vector<std::string> daemon_words(const LocalUpOptions& options) {
   return words;
 }
 
-// Relative paths begin where the command was given: the daemon's directory is another.
+// Relative paths begin in the command's directory; the daemon's directory is another.
 void make_absolute(LocalUpOptions& options) {
   namespace fs = std::filesystem;
   if (!options.audit.empty()) options.audit = fs::absolute(options.audit).string();
@@ -90,7 +90,8 @@ void make_absolute(LocalUpOptions& options) {
     if (!mount.empty()) mount = fs::absolute(mount).string();
 }
 
-// Before a daemon is started: its refusals are of what it finds on this machine.
+// This is checked before a daemon is started: the daemon refuses only things that it finds on this
+// machine.
 Result<std::map<std::string, std::string>> read_capacity(const LocalUpOptions& options) {
   std::map<std::string, std::string> capacity;
   for (const std::string& text : options.capacity) {
@@ -127,7 +128,7 @@ Say say_on(std::ostream& out) {
   return [&out](std::string_view sentence) { out << sentence << '\n' << std::flush; };
 }
 
-// Those that were suspended before may have pods that still end.
+// Jobs that were suspended before may have pods that still end.
 Task<Result<void>> stop_all(kube::ApiClient& client, Say say) {
   const auto jobs = co_await list_jobs(client);
   if (!jobs) co_return tl::unexpected(jobs.error());
@@ -178,7 +179,7 @@ Json::Array short_list(const std::vector<Json>& jobs) {
   return list;
 }
 
-// nullopt: the daemon has none (--no-node).
+// Returns nullopt if the daemon has none (--no-node).
 Task<Result<Json>> get_capacity(kube::ApiClient& client) {
   const auto node = co_await client.get(kube::kNodes, ObjectKey("", "local"));
   if (!node && node.error().code == kube::ErrorCode::kNotFound) co_return Json();
@@ -192,8 +193,8 @@ std::string quoted_word(const std::string& text) {
   return quoted + "'";
 }
 
-// `up` where a daemon is up. Jobs of it may run, so one that `run` has started is not started
-// again: it only stays from now on.
+// This is `up` while a daemon is up. Jobs of it may run, so a daemon that `run` has started is not
+// started again: from now on it only stays.
 int use_running(const LocalDaemon& daemon, const DaemonStatus& running,
                 const std::vector<std::string>& wanted, Console& console) {
   const std::vector<std::string> plain = daemon_words(LocalUpOptions());  // --idle 0
@@ -246,8 +247,8 @@ int run_local_down(const std::string& state, Console& console) {
     console.err << console.program << ": local down: no daemon is up\n";
     return kExitDone;
   }
-  // The daemon is ended also if it does not answer. Where it does, its end would kill what still
-  // runs.
+  // The daemon is ended also if it does not answer. If it answers, its jobs are suspended first,
+  // since its end would kill their pods.
   if (auto connected = connect(daemon)) {
     Cluster& cluster = *connected->cluster;
     const auto stopped = cluster.run(stop_all(cluster.client(), say_on(console.out)));

@@ -32,7 +32,7 @@ using Clock = std::chrono::steady_clock;
 using kube::Result;
 using std::chrono::milliseconds;
 
-constexpr std::string_view kDaemonsName = "trainer local: ";  // before its refusals
+constexpr std::string_view kDaemonsName = "trainer local: ";  // its refusals begin with this
 constexpr const char* kLog = "daemon.log";
 constexpr std::chrono::seconds kLongestStart{30};
 constexpr std::chrono::seconds kLongestEnd{60};
@@ -109,7 +109,7 @@ std::optional<DaemonStatus> LocalDaemon::status() const {
         std::pair("unreadable", &status.unreadable)})
     for (const kube::Json& text : json->get_array(member))
       if (text.is_string()) texts->push_back(text.as_string());
-  // Now, not at its start.
+  // The disk is checked now, not at the start of the daemon.
   if (Reserve(*folder).is_disk_full())
     status.notices.push_back(fmt::format(
         "the disk of {} is full: objects can be deleted, others may be refused: make room there",
@@ -155,7 +155,8 @@ Result<DaemonStatus> LocalDaemon::spawn(const OwnedDirectory& folder,
   posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_adddup2(&actions, output->get(), STDOUT_FILENO);
   posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
-  // Otherwise the caller's directory could not be unmounted while the daemon runs.
+  // The daemon runs in another directory. Otherwise the caller's directory could not be unmounted
+  // while it runs.
   posix_spawn_file_actions_addchdir_np(&actions, "/");
   pid_t pid = 0;
   errno = posix_spawn(&pid, "/proc/self/exe", &actions, &attributes, argv.data(), environ);
@@ -169,7 +170,7 @@ Result<DaemonStatus> LocalDaemon::spawn(const OwnedDirectory& folder,
     int ended = 0;
     if (waitpid(pid, &ended, WNOHANG) == pid)
       return kube::fail(kube::ErrorCode::kInternal, "{}", reason_of_end(folder, ended));
-    // Waits for the file that says that the daemon is ready, and checks now and then that it still
+    // Waits for the file that says that the daemon is ready, and checks at intervals that it still
     // runs.
     pollfd ready{changes.get(), POLLIN, 0};
     poll(&ready, 1, 20);
@@ -212,8 +213,8 @@ bool LocalDaemon::has_file(const char* name) const {
   return folder && folder->has(name);
 }
 
-// Its refusal is the last line of its log. Without one, as after a signal: how it ended, and what
-// it has said.
+// The reason is the last line of the daemon's log. If there is none, for example after a signal,
+// the reason is how it ended, and the rest of its log.
 std::string LocalDaemon::reason_of_end(const OwnedDirectory& folder, int wait_status) {
   constexpr int kLines = 5;
   std::string text = folder.read(kLog).value_or("");

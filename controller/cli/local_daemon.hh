@@ -1,4 +1,5 @@
-// The daemon of local mode as other subcommands see it: whether it runs, its start and its end.
+// Other subcommands use the daemon of local mode by this: they check whether it runs, start it and
+// end it.
 #pragma once
 
 #include <sys/types.h>
@@ -15,59 +16,63 @@
 
 namespace trainer {
 
-// The message about a daemon that was started with --no-node.
+// This message is about a daemon that was started with --no-node.
 inline constexpr std::string_view kNoNode = "without a node: pods stay Pending";
 
-// The message at the first start.
+// This message is shown at the first start.
 inline constexpr std::string_view kNoSandbox =
     "Pods are processes of yours, with your rights: there is no sandbox. Who can read the "
     "kubeconfig can start them.\n";
 
-// $XDG_STATE_HOME/trainer, else ~/.local/state/trainer.
+// Returns $XDG_STATE_HOME/trainer, else ~/.local/state/trainer.
 std::filesystem::path default_local_state();
 
-// $VIRTUAL_ENV/bin, where it is set and not in $PATH, and then $PATH.
+// Returns $VIRTUAL_ENV/bin, if it is set and not in $PATH, and then $PATH.
 std::string callers_path();
 
-// What the daemon writes into daemon.json once it serves requests.
+// The daemon writes this into daemon.json once it serves requests.
 struct DaemonStatus {
   pid_t pid = 0;
   std::string address;  // "https://127.0.0.1:PORT"
   std::string version;
-  std::optional<std::int64_t> tier;     // nullopt: it has no node
-  std::vector<std::string> notices;     // what this machine does not offer
-  std::vector<std::string> changes;     // by its start, for the command that has started it
+  std::optional<std::int64_t> tier;  // nullopt: it has no node
+  std::vector<std::string> notices;  // the features that this machine does not offer
+  // The changes that its start made, for the command that has started it.
+  std::vector<std::string> changes;
   std::vector<std::string> unreadable;  // a sentence for each object that its start set aside
   std::string path;                     // $PATH of pods
-  kube::Json json;                      // all of it but the changes
+  kube::Json json;                      // all of it except the changes
 };
 
-// Concurrency: one thread. All functions block; start() for as long as the daemon needs to be
-// ready, 100 ms as a rule and 30 s at most.
+// Concurrency: one thread. All functions block. start() blocks as long as the daemon needs to be
+// ready: 100 ms as a rule and 30 s at most.
 class LocalDaemon {
  public:
   explicit LocalDaemon(std::filesystem::path state);
 
-  // Before the first use of what is in the state. Errors: another user could have written it.
+  // It is called before the first use of the files in the state. Errors: another user could have
+  // written them.
   kube::Result<void> check() const;
   std::string kubeconfig() const { return state_ / "kubeconfig"; }
-  // True before the first start.
+  // Returns true before the first start.
   bool is_new() const { return !has_file("kubeconfig"); }
-  // Where none is up: whether the last one was killed. One that was asked to end has said so.
+  // Returns whether the last daemon was killed, if none is up. A daemon that was asked to end
+  // removes the file.
   bool was_killed() const { return has_file("daemon.json"); }
-  // nullopt: none is up.
+  // Returns nullopt if none is up.
   std::optional<DaemonStatus> status() const;
   // Starts this program again as `local up --foreground OPTION...`, in a session of its own, and
-  // waits until it serves. Where a daemon runs already, its status. Errors: the last lines of the
-  // new daemon's log.
+  // waits until it serves. If a daemon runs already, it returns the status of that one. Errors: the
+  // last lines of the new daemon's log.
   kube::Result<DaemonStatus> start(const std::vector<std::string>& options) const;
-  // Starts one with the options of the last start.
+  // Starts a daemon with the options of the last start.
   kube::Result<DaemonStatus> restart() const;
-  // Of the last start, as start() takes them. Empty: they are not known.
+  // Returns the options of the last start, in the form of start(). Empty says that they are not
+  // known.
   std::vector<std::string> options() const;
-  // The daemon that runs does not end by itself any more, and is started again with these options.
+  // The running daemon does not end by itself any more, and is started again with these options.
   kube::Result<void> stay(const std::vector<std::string>& options) const;
-  // Sends SIGTERM and waits for the end. Errors: it has not ended within a minute.
+  // Sends SIGTERM and waits for the end. Errors: the daemon has not ended within a minute.
   kube::Result<void> stop(const DaemonStatus& running) const;
 
  private:

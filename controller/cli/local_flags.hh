@@ -1,4 +1,4 @@
-// The command line of `trainer local`.
+// This is the command line of `trainer local`.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace trainer {
 
-// Of all its subcommands; outlives the parse and the run.
+// All its subcommands have these flags; they outlive the parse and the run.
 struct LocalFlags {
   std::string state;
   LocalUpOptions up;

@@ -39,7 +39,7 @@ Task<Result<std::vector<Json>>> list_pods(kube::ApiClient& client, ObjectKey key
   return list_all(client, kube::kPods, key.ns, std::move(selector));
 }
 
-// The longest one of those that still run. nullopt: none does.
+// Returns the longest grace period of those that still run. nullopt says that none runs.
 std::optional<std::chrono::seconds> longest_grace(const std::vector<Json>& pods) {
   std::optional<std::chrono::seconds> longest;
   for (const Json& pod : pods) {
@@ -201,8 +201,8 @@ Task<Result<void>> wait_until_pods_end(kube::ApiClient& client, ObjectKey key, S
 Task<Result<void>> stop_jobs(kube::ApiClient& client, std::vector<ObjectKey> jobs, bool is_killed,
                              Say say) {
   Result<void> result;
-  // One that is gone cannot be suspended, and its pods may still end. No job is left running
-  // because of another.
+  // A job that is gone cannot be suspended, and its pods may still end. An error of one job does
+  // not keep another one running.
   const auto note = [&result](const ObjectKey& job, const Result<void>& done) {
     const bool is_gone = !done && done.error().code == ErrorCode::kNotFound;
     if (!done && !is_gone && result)

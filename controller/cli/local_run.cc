@@ -1,4 +1,4 @@
-// `trainer local run`.
+// This is `trainer local run`.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
@@ -31,14 +31,14 @@ using kube::ObjectKey;
 using kube::Result;
 using kube::Task;
 
-// With these the daemon is started, unless one is up.
+// The daemon is started with these options, unless one is up.
 const std::vector<std::string> kDaemonOptions{"--idle", "600"};
 
 std::string title_of_job(const ObjectKey& key) {
   return "TrainJob " + key.to_string();
 }
 
-// The program that execvp() would start.
+// Returns the program that execvp() would start.
 std::string find_program(const std::string& name, std::string_view path) {
   while (!path.empty()) {
     const std::size_t end = std::min(path.find(':'), path.size());
@@ -49,7 +49,7 @@ std::string find_program(const std::string& name, std::string_view path) {
   return "";
 }
 
-// What the files hold.
+// The files hold these objects.
 struct Objects {
   std::vector<Json> jobs;
   std::vector<std::pair<kube::Resource, Json>> others;
@@ -58,7 +58,7 @@ struct Objects {
 Result<Objects> sort_objects(std::vector<Json> documents, const std::string& ns,
                              const Registry& registry) {
   Objects sorted;
-  std::set<ObjectKey> names;  // of jobs
+  std::set<ObjectKey> names;  // the names of jobs
   for (Json& document : documents) {
     const auto resource = find_local_resource(registry, document);
     if (!resource) {
@@ -110,9 +110,9 @@ class LocalRun {
     logs_.is_followed = true;
   }
 
-  // False where a job has failed, or was stopped or deleted. After run().
+  // Returns, after run(), false if a job has failed, or was stopped or deleted.
   bool is_complete() const { return is_complete_; }
-  // The jobs that failed; all are followed unless they are detached.
+  // Returns the jobs that failed; all are followed unless they are detached.
   Task<Result<std::vector<ObjectKey>>> run(Objects objects) {
     if (auto done = co_await submit(std::move(objects)); !done)
       co_return tl::unexpected(done.error());
@@ -135,7 +135,7 @@ class LocalRun {
  private:
   void say(std::string_view what) { console_.err << "-- " << plain_text(what) << std::endl; }
 
-  // The second text is kube-scheduler's, of a pod that no end of others makes room for.
+  // The second text is kube-scheduler's, about a pod for which the end of other pods makes no room.
   void report(std::string_view what) {
     say(what);
     const bool never_fits = what.find("Insufficient") != what.npos &&
@@ -147,7 +147,7 @@ class LocalRun {
   Task<Result<void>> submit(Objects objects) {
     if (auto made = co_await create_missing_runtimes(client_); !made) co_return made;
     for (const Json& job : objects.jobs) {
-      if (kube::ObjectMeta::of(job).name.empty()) continue;  // the server makes one
+      if (kube::ObjectMeta::of(job).name.empty()) continue;  // the server makes a name
       const auto free = co_await check_job_may_run(client_, kube::ObjectMeta::of(job).key());
       if (!free) co_return tl::unexpected(free.error().at(title_of(job)));
     }
@@ -235,8 +235,8 @@ class LocalRun {
     co_return co_await suspend_job(client_, std::move(job));
   }
 
-  // A daemon that was killed is started again with its options, and goes on with the jobs. One that
-  // was asked to end has suspended them before.
+  // A daemon that was killed is started again with its options, and continues the jobs. A daemon
+  // that was asked to end has suspended them before.
   Task<void> keep_daemon_up() {
     for (;;) {
       co_await kube::sleep(client_.clock(), std::chrono::seconds(1));
@@ -250,7 +250,8 @@ class LocalRun {
       const auto started = daemon_.restart();
       if (!started) say(started.error().message);
       if (!started || started->address == address_) continue;
-      // Another program has taken its port meanwhile, and requests of this command would go there.
+      // Another program has taken the daemon's port meanwhile, and would get the requests of this
+      // command.
       for (const std::string& change : started->changes) say(change);
       say(fmt::format("the jobs go on: `{} local logs -f JOB` shows their output",
                       console_.program));
@@ -262,7 +263,7 @@ class LocalRun {
   const LocalRunOptions& options_;
   LocalChanges changes_;
   const LocalDaemon& daemon_;
-  const std::string address_;  // of the daemon, to which all requests go
+  const std::string address_;  // the daemon's address, to which all requests go
   kube::asio::io_context& io_;
   kube::ApiClient& client_;
   Console& console_;

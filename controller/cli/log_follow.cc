@@ -13,10 +13,10 @@ using kube::Task;
 namespace {
 
 constexpr kube::Milliseconds kTick{1'000};
-// How long after its grace period a pod is not yet taken for lost.
+// After its grace period a pod is taken for lost only after this time.
 constexpr std::chrono::seconds kOverdue{30};
-// How often the log of a container that has ended, or of a pod that is deleted when its job has
-// ended, may fail to be read: its node may be gone.
+// The log of a container that has ended, or of a pod that is deleted when its job has ended, may
+// fail to be read this often: its node may be gone.
 constexpr int kMaxFailures = 5;
 // Each log needs a connection; with more nodes than this a user chooses one with --node.
 constexpr std::size_t kMaxFollowed = 200;
@@ -26,7 +26,7 @@ constexpr std::size_t kMaxFollowed = 200;
 struct LogFollower::Followed {
   LogPod pod;
   std::map<std::string, bool> containers;  // by name: whether a task follows it or has followed it
-  // Its node has not ended it by then, so it is lost.
+  // The pod's node has not ended it by then, so it is lost.
   std::optional<kube::Clock::Steady> lost_at;
 };
 
@@ -122,7 +122,8 @@ Task<void> LogFollower::wait_for_change() {
   return changed_.wait_for(client_.clock(), kTick);
 }
 
-// Counted before its task runs: a job is not over while the task of its last log has not started.
+// The log is counted before its task runs: a job is not over while the task of its last log has not
+// started.
 std::shared_ptr<void> LogFollower::count_followed() {
   ++followed_;
   return {nullptr, [this](void*) {
@@ -151,10 +152,10 @@ bool LogFollower::is_left_over(const Followed& followed) const {
          client_.clock().steady() >= *followed.lost_at;
 }
 
-// A container is read run by run (it may restart). A stream that ends may have been cut, so the log
+// A container is read run by run (it may restart). A stream that ends may have been cut. So the log
 // of each run is read again to its end after the container's status says that it has ended; the
 // cursor skips lines that were printed. containerd writes the log asynchronously, so the log of a
-// container that has just ended may still be empty: then it is read again.
+// container that has just ended may still be empty. Then it is read again.
 Task<void> LogFollower::follow(std::shared_ptr<Followed> followed, std::string container,
                                std::shared_ptr<void> /*counted*/) {
   LogCursor cursor;
@@ -177,7 +178,8 @@ Task<void> LogFollower::follow(std::shared_ptr<Followed> followed, std::string c
     state = followed->pod.find(container);
     if (followed->pod.is_gone || state == nullptr) co_return;
     if (state->restarts > current) {
-      // Restarted meanwhile: the lines that the broken stream missed are now in the previous log.
+      // The container restarted meanwhile: the lines that the broken stream missed are now in the
+      // previous log.
       LogQuery previous = options_.first;
       previous.is_previous = true;
       co_await read_stream(followed, container, previous, cursor);
@@ -225,7 +227,8 @@ Task<void> LogFollower::watch_pods_to_the_end() {
 }
 
 Task<Result<std::optional<ObjectState>>> LogFollower::run() {
-  // Read first, so that a name that does not exist is an error instead of an endless wait.
+  // The object is read first, so that a name that does not exist is an error instead of an endless
+  // wait.
   const auto object = co_await client_.get(options_.resource, options_.job);
   if (!object) co_return tl::unexpected(object.error());
   kube::WatchOptions jobs = watch_options();
@@ -234,7 +237,7 @@ Task<Result<std::optional<ObjectState>>> LogFollower::run() {
   watch.spawn("watch of the job",
               kube::run_watch(client_, options_.resource, job_sink_, std::move(jobs)));
   co_await watch_pods_to_the_end();
-  // The watch of pods may have lagged behind that of the job and miss the last pods.
+  // The watch of pods may be later than that of the job and miss the last pods.
   co_await watch_pods_to_the_end();
   watch.cancel();
   co_await watch.join();

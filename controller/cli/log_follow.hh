@@ -1,4 +1,5 @@
-// `trainer logs --follow`: all logs of a job from before its start to its end, across restarts.
+// `trainer logs --follow` shows all logs of a job from before its start to its end, across
+// restarts.
 #pragma once
 
 #include <map>
@@ -13,23 +14,23 @@
 
 namespace trainer {
 
-// Watches the job and its pods; a task for each container follows its log, across broken
+// Watches the job and its pods. A task for each container follows its log, across broken
 // connections and restarts, and prints every line exactly once. Ends when the job has ended and all
 // logs have been read to their end, also those of pods that only a new list brings, or when the job
 // is deleted. Concurrency: the io_context thread of the client.
 class LogFollower {
  public:
   struct Options {
-    kube::Resource resource;  // of the job
+    kube::Resource resource;  // the resource of the job
     LogsHook hook;
     kube::ObjectKey job;
     std::optional<std::int32_t> node;
-    LogQuery first;                    // what the first request for each log asks for
-    bool ends_when_suspended = false;  // once the pods of a suspended job have ended
-    std::function<bool()> is_stopped = [] { return false; };  // asked once a second
+    LogQuery first;                    // the first request for each log
+    bool ends_when_suspended = false;  // it ends when the pods of a suspended job have ended
+    std::function<bool()> is_stopped = [] { return false; };  // it is called once a second
     bool omits_failure = false;  // the caller says why a job has failed
     PrintLine print;
-    std::function<void(std::string_view)> report;  // changes of the job, and errors
+    std::function<void(std::string_view)> report;  // it gets changes of the job, and errors
     Options() {}
     std::string title() const { return resource.kind + " " + job.to_string(); }
   };
@@ -37,7 +38,7 @@ class LogFollower {
   LogFollower(const LogFollower&) = delete;
   LogFollower& operator=(const LogFollower&) = delete;
 
-  // The job's last state; nullopt when it was deleted.
+  // Returns the job's last state; nullopt if it was deleted.
   kube::Task<kube::Result<std::optional<ObjectState>>> run();
 
  private:
@@ -49,7 +50,8 @@ class LogFollower {
   std::shared_ptr<void> count_followed();
   kube::Task<void> follow(std::shared_ptr<Followed> followed, std::string container,
                           std::shared_ptr<void> counted);
-  // kBroken: cut, or it could not be opened. kEmpty: whole, without any line.
+  // kBroken says that the log was cut, or could not be opened; kEmpty that it is whole, without any
+  // line.
   enum class Read : std::uint8_t { kBroken, kEmpty, kWhole };
   kube::Task<Read> read_stream(std::shared_ptr<Followed> followed, std::string container,
                                LogQuery query, LogCursor& cursor);
@@ -57,7 +59,7 @@ class LogFollower {
   kube::Task<void> wait_for_change();
   // Lists the pods, then watches them until the job and all known pods are over.
   kube::Task<void> watch_pods_to_the_end();
-  // The part that both watches share.
+  // Both watches share this part.
   kube::WatchOptions watch_options() const;
   bool is_over() const;
   bool is_left_over(const Followed& followed) const;
@@ -70,7 +72,7 @@ class LogFollower {
   bool is_job_deleted_ = false;
   bool are_pods_listed_ = false;
   std::string reported_;          // the state reported last
-  std::string reported_failure_;  // likewise, of a pod
+  std::string reported_failure_;  // the failure of a pod that was reported last
   std::size_t followed_ = 0;      // logs
   bool are_too_many_ = false;
   kube::Notifier changed_;

@@ -1,4 +1,4 @@
-// Splits a log into lines, and finds those that were not printed yet. Pure.
+// A log is split into lines, and those are found that were not printed yet. Pure.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@
 
 namespace trainer {
 
-// A line as the API server sends it with `timestamps=true`.
+// This is a line in the form that the API server sends with `timestamps=true`.
 struct LogLine {
   using Instant = std::pair<std::int64_t, std::int32_t>;  // seconds and nanoseconds
-  std::string timestamp;  // "2026-08-20T10:00:00.000000001Z"; "" where the line has none
+  std::string timestamp;  // "2026-08-20T10:00:00.000000001Z"; "" if the line has none
   std::string text;
   bool is_continued = false;  // not the first part of its line
   std::optional<Instant> instant() const;
@@ -24,28 +24,28 @@ LogLine read_log_line(std::string_view line);
 class LineSplitter {
  public:
   void add(std::string_view piece) { text_ += piece; }
-  // The next line; nullopt where more text is needed, or at the end. `is_over`: no more text comes,
-  // so a rest without a line end is the last line.
+  // Returns the next line; nullopt if more text is needed, or at the end. `is_over` says that no
+  // more text comes, so a rest without a line end is the last line.
   std::optional<std::string> next(bool is_over);
-  // Whether next() goes on with the line whose first part it has returned.
+  // Returns whether next() goes on with the line whose first part it has returned.
   bool is_within_line() const { return is_within_line_; }
 
  private:
   std::string text_;
-  std::size_t begin_ = 0;  // of the next line
+  std::size_t begin_ = 0;  // the begin of the next line
   bool is_within_line_ = false;
 };
 
-// The position in one container's log, so that a broken stream can be opened again and each line is
-// printed once. `sinceTime` has whole seconds, and several lines may share a timestamp.
+// This is the position in one container's log, so that a broken stream can be opened again and each
+// line is printed once. `sinceTime` has whole seconds, and several lines may share a timestamp.
 class LogCursor {
  public:
-  // Call before every stream, also the first: lines that were seen may come again.
+  // Call this before every stream, also the first: lines that were seen may come again.
   void begin_stream();
-  // True for a line not seen before; it counts as seen from now on.
+  // Returns true for a line not seen before; it counts as seen from now on.
   bool is_new(const LogLine& line);
-  // For the query of the next stream: the second in which the last line was written; nullopt before
-  // any.
+  // Returns, for the query of the next stream, the second in which the last line was written;
+  // nullopt before any.
   std::optional<std::string> since_time() const;
 
  private:
@@ -53,7 +53,7 @@ class LogCursor {
 
   std::optional<LogLine::Instant> last_;
   std::int64_t seen_ = 0;     // lines with the last timestamp
-  std::int64_t to_skip_ = 0;  // of these, how many are to be skipped
+  std::int64_t to_skip_ = 0;  // the number of these that are to be skipped
   bool is_catching_up_ = false;
   bool was_new_ = true;  // the last line
 };

@@ -15,13 +15,14 @@ using kube::Task;
 namespace {
 
 constexpr std::size_t kMaxStreams = 64;
-constexpr kube::Milliseconds kLateLogPause{500};  // for a log that may be late
+// The pause before a log that may be late is read again.
+constexpr kube::Milliseconds kLateLogPause{500};
 
 struct Source {
   const LogPod* pod = nullptr;
   std::string container;
   bool is_ended = false;
-  std::optional<LogStream> stream;  // nullopt where there is none, or it broke off
+  std::optional<LogStream> stream;  // nullopt if there is none, or it was cut
   std::optional<LogLine> head;      // the next line to print; nullopt at the end
 };
 

@@ -53,7 +53,7 @@ std::optional<LogPod> LogPod::read(const Json& object, const LogsHook& hook) {
   if (const std::string_view message = status.get_string("message");
       !message.empty() && status.get_string("phase") == "Failed")
     pod.failure = fmt::format("{}: {}", status.get_string("reason", "Failed"), message);
-  // Of init containers only those that failed: they explain why nothing else starts.
+  // Only those init containers count that failed: they explain why nothing else starts.
   for (const Json& item : status.get_array("initContainerStatuses")) {
     LogContainer container = read_container(item);
     if (container.is_ended && container.exit_code.value_or(0) != 0)

@@ -1,4 +1,4 @@
-// One container's log, line by line.
+// This is one container's log, line by line.
 #pragma once
 
 #include <memory>
@@ -11,11 +11,11 @@
 
 namespace trainer {
 
-// Concurrency: one task at a time. Reads ahead by one piece of the body only.
+// Concurrency: one task at a time. It reads ahead by one piece of the body only.
 class LogStream {
  public:
   // Errors: the API server's, kNotFound for a pod that is gone, kBadRequest for a container that
-  // has not started, kTimeout where no answer comes within `deadline`.
+  // has not started, kTimeout if no answer comes within `deadline`.
   static kube::Task<kube::Result<LogStream>> open(
       kube::ApiClient& client, std::string path,
       std::optional<kube::Milliseconds> deadline = std::nullopt);
@@ -23,8 +23,8 @@ class LogStream {
   // A training job may print nothing for hours; TCP keep-alive detects a dead connection.
   static constexpr kube::Milliseconds kIdle{24LL * 3'600'000};
 
-  // The next line; nullopt at the end of the log. Errors: the stream broke, or nothing came for
-  // `idle`; the lines so far are whole.
+  // Returns the next line; nullopt at the end of the log. Errors: the stream broke, or nothing came
+  // for `idle`; the lines so far are whole.
   kube::Task<kube::Result<std::optional<LogLine>>> next(kube::Milliseconds idle = kIdle);
 
  private:

@@ -55,7 +55,7 @@ Task<Result<int>> print_all(kube::ApiClient& client, const LogsOptions& options,
         "{} {}: there are no pods{}{}\n", target.resource().kind, key.to_string(),
         options.node ? fmt::format(" of node {}", *options.node) : "",
         is_known ? plain_text(fmt::format(", {}: {}", state->phase, state->message)) : "");
-    // They may be deleted, but the status still has the last lines of the first that failed.
+    // The pods may be deleted, but the status still has the last lines of the first that failed.
     if (state && !state->last_output.empty())
       console.logs << text_for_output(state->last_output, console) << '\n';
     co_return kExitRefused;

@@ -22,7 +22,7 @@ using kube::Json;
 using kube::Result;
 using kube::Task;
 
-// The label of runtimes that this command has applied. Upstream's chart has the same label.
+// This label is on runtimes that this command has applied. Upstream's chart has the same label.
 constexpr const char* kManagedBy = "trainer.kubeflow.org/managed-by";
 constexpr const char* kThis = "runtimes-installer";
 
@@ -43,7 +43,7 @@ void print_list(const std::vector<Json>& all, std::ostream& out) {
   }
 }
 
-// Those of these names, or all. Errors: an unknown name.
+// Returns those of these names, or all. Errors: an unknown name.
 Result<std::vector<Json>> chosen_runtimes(const std::vector<std::string>& names) {
   std::vector<Json> all = builtin_runtimes();
   if (names.empty()) return all;
@@ -63,7 +63,7 @@ Result<std::vector<Json>> chosen_runtimes(const std::vector<std::string>& names)
   return chosen;
 }
 
-// "registry:5000/a/b" of "registry:5000/a/b:tag" and of "registry:5000/a/b@sha256:...".
+// Returns "registry:5000/a/b" for "registry:5000/a/b:tag" and for "registry:5000/a/b@sha256:...".
 std::string_view without_tag(std::string_view image) {
   image = image.substr(0, image.find('@'));
   const auto colon = image.rfind(':');
@@ -72,7 +72,7 @@ std::string_view without_tag(std::string_view image) {
   return is_port ? image : image.substr(0, colon);
 }
 
-// Replaces the images of this name in all containers below; answers how many there were.
+// Replaces the images of this name in all containers below; returns how many there were.
 std::size_t replace_image(Json& value, std::string_view name, const std::string& image) {
   std::size_t count = 0;
   if (value.is_array()) {
@@ -90,7 +90,7 @@ std::size_t replace_image(Json& value, std::string_view name, const std::string&
   return count;
 }
 
-// The two sides of "KEY=VALUE". Errors name the flag.
+// Returns the two sides of "KEY=VALUE". Errors name the flag.
 Result<std::pair<std::string, std::string>> split(std::string_view flag, const std::string& text) {
   const auto at = text.find('=');
   if (at != std::string::npos && at > 0) return std::pair(text.substr(0, at), text.substr(at + 1));
@@ -102,7 +102,7 @@ Result<void> set_images(std::vector<Json>& runtimes, const std::vector<std::stri
   for (const std::string& each : images) {
     const auto sides = split("--image", each);
     if (!sides) return tl::unexpected(sides.error());
-    std::size_t known = 0;  // also of runtimes that were not chosen
+    std::size_t known = 0;  // includes runtimes that were not chosen
     for (Json& runtime : all) known += replace_image(runtime, sides->first, sides->second);
     if (known == 0) {
       return kube::fail(kube::ErrorCode::kInvalid,
@@ -124,8 +124,8 @@ Result<void> set_labels(std::vector<Json>& runtimes, const std::vector<std::stri
   return {};
 }
 
-// The ClusterTrainingRuntimes of unfinished TrainJobs, by name. A kind that is not served has no
-// objects.
+// Returns the ClusterTrainingRuntimes of unfinished TrainJobs, by name. A kind that is not served
+// has no objects.
 Task<Result<std::set<std::string>>> used_runtimes(kube::ApiClient& client) {
   std::set<std::string> used;
   std::function<void(std::string_view)> on_item = [&used](std::string_view text) {

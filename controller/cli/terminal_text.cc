@@ -5,7 +5,7 @@
 namespace trainer {
 namespace {
 
-// The length of the colour sequence (ECMA-48, SGR) that the text begins with, or 0.
+// Returns the length of the colour sequence (ECMA-48, SGR) that the text begins with, or 0.
 std::size_t length_of_colour(std::string_view text) {
   if (!text.starts_with("\x1b[")) return 0;
   const std::size_t end = text.find_first_not_of("0123456789;:", 2);

@@ -1,4 +1,4 @@
-// Text of pods and other objects, made safe for a terminal. Pure.
+// Text of pods and other objects is made safe for a terminal. Pure.
 #pragma once
 
 #include <string>

@@ -31,7 +31,7 @@ void add_training_operator_flags(CLI::App& command, ControllerOptions& options) 
                 "Mark jobs that have ended, so that they do not run again after a restore "
                 "(marksFinishedJobs)")
       ->group("V1 jobs");
-  // What the configuration file says elsewhere is not shown.
+  // Settings that are elsewhere in the configuration file are not shown.
   const auto hide = [&command](const char* name, auto& target) {
     return command.add_option(name, target)->group("");
   };

@@ -20,16 +20,16 @@ using kube::Json;
 using kube::Result;
 using kube::Task;
 
-constexpr std::size_t kMaxOutputs = 8;  // pods
-// Of containers that may have no log, or whose node does not answer.
+constexpr std::size_t kMaxOutputs = 8;  // the number of pods
+// Containers may have no log, or their node may not answer, so more are tried.
 constexpr int kMaxTries = 2 * kMaxOutputs;
-// How many lines are read of each pod. After the error of a script torchrun prints some 40 lines,
-// and 8 more for each process. Of a pod that runs, older lines were printed when it started.
+// This many lines are read of each pod. After the error of a script torchrun prints some 40 lines,
+// and 8 more for each process. If a pod runs, older lines were printed when it started.
 constexpr std::int64_t kLinesOfEnded = 200;
 constexpr std::int64_t kLinesOfRunning = 20;
-// Where a node is gone, its kubelet may answer a part of a log, and then nothing.
+// If a node is gone, its kubelet may answer a part of a log, and then nothing.
 constexpr kube::Milliseconds kLongestSilence{5'000};
-// Lines may have any length. Of more text the end is kept.
+// Lines may have any length. If there is more text, its end is kept.
 constexpr std::size_t kMaxOutput = 1U << 20;
 constexpr std::size_t kMaxRead = 64U << 20;
 
@@ -45,7 +45,7 @@ Task<PodOutput> read_output(LogStream& stream, std::string pod) {
   co_return output;
 }
 
-// When the first of its containers failed; "" if none has. RFC 3339, which sorts as text.
+// Returns when the first of its containers failed; "" if none has. RFC 3339 sorts as text.
 std::string time_of_failure(const Json& pod) {
   std::string first;
   for (const char* list : {"initContainerStatuses", "containerStatuses"})
@@ -57,8 +57,9 @@ std::string time_of_failure(const Json& pod) {
   return first;
 }
 
-// The likeliest first to show the cause of a failure: the pod whose failure the status keeps, those
-// that failed in the order in which they did, those that ended, and those that run.
+// Returns the pods that most likely show the cause of a failure first: the pod whose failure the
+// status keeps, those that failed in the order in which they did, those that ended, and those that
+// run.
 std::vector<LogPod> by_evidence(const std::vector<Json>& objects, const LogsHook& hook,
                                 const std::string& failed_pod) {
   std::vector<std::pair<std::tuple<bool, bool, bool, std::string>, LogPod>> ranked;
@@ -77,7 +78,7 @@ std::vector<LogPod> by_evidence(const std::vector<Json>& objects, const LogsHook
   return pods;
 }
 
-// Fewer if a log cannot be read: the report has other evidence, too.
+// The result has fewer if a log cannot be read: the report has other evidence, too.
 Task<std::vector<PodOutput>> read_outputs(kube::ApiClient& client, std::vector<LogPod> pods) {
   LogQuery query;
   std::vector<PodOutput> outputs;
@@ -107,10 +108,10 @@ std::set<std::string, std::less<>> names_of(const std::vector<Json>& objects) {
   return names;
 }
 
-constexpr std::size_t kMaxEventPages = 20;  // of 500 of the namespace's warnings
+constexpr std::size_t kMaxEventPages = 20;  // pages of 500 warnings of the namespace
 
-// The Warning events of the object, its Jobs, pods and claims, since it was `created`: older ones
-// are about an earlier object of this name. Kinds that the user may not list are left out.
+// Reads the Warning events of the object, its Jobs, pods and claims, since it was `created`: older
+// ones are about an earlier object of this name. Kinds that the user may not list are left out.
 Task<void> read_events(kube::ApiClient& client, kube::ObjectKey key, std::string selector,
                        std::optional<kube::Time> created, WhyFacts& facts) {
   auto names = names_of(facts.pods);

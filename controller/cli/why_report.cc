@@ -30,7 +30,8 @@ std::string one_line(std::string_view text) {
   return line;
 }
 
-// Why one container waits, or with which error it ended. "" where it has no problem.
+// Returns why one container waits, or with which error it ended. The result is "" if it has no
+// problem.
 std::string problem_of(const Json& container) {
   const std::string_view name = container.get_string("name");
   if (const Json* waiting = container.find_path({"state", "waiting"})) {
@@ -48,7 +49,7 @@ std::string problem_of(const Json& container) {
   return {};
 }
 
-// "" for a pod without a problem.
+// Returns "" for a pod without a problem.
 std::string problem_of_pod(const Json& pod) {
   const auto meta = kube::ObjectMeta::of(pod);
   const Json& status = pod.get("status");
@@ -75,7 +76,7 @@ std::string problem_of_pod(const Json& pod) {
   return {};
 }
 
-// `reported`: what the report contains already; an event with the same message is left out.
+// `reported` is what the report contains already; an event with the same message is left out.
 std::vector<std::string> warnings_of(const std::vector<Json>& events, const std::string& reported,
                                      Time now) {
   std::vector<std::pair<Time, const Json*>> warnings;

@@ -1,4 +1,5 @@
-// What an object is doing or waiting for, why, and what its owner can do about it. Pure.
+// The report says what an object is doing or waiting for, why, and what its owner can do about it.
+// Pure.
 #pragma once
 
 #include <string>
@@ -9,10 +10,10 @@
 
 namespace trainer {
 
-// `evidence` has lines: what shows the cause, the first failure, pods with problems, warnings. No
-// text has control characters, but line ends and tabs.
+// `evidence` has lines that show the cause: the first failure, pods with problems, warnings. No
+// text has control characters except line ends and tabs.
 struct WhyReport : ObjectState {
-  std::string cause;  // the likeliest of the recognised ones, for the first line; "" without one
+  std::string cause;  // the likeliest recognised one, for the first line; "" without one
   std::string kind;
   std::string job;  // "team-a/llama"
 
@@ -20,11 +21,11 @@ struct WhyReport : ObjectState {
   std::string to_text() const;
 };
 
-// When it was seen last; nullopt where it has no time.
+// Returns when it was seen last; nullopt if it has no time.
 std::optional<kube::Time> time_of_event(const kube::Json& event);
 
-// `state`: of the object. The report has five pods and five events at most, the newest events
-// first.
+// `state` is that of the object. The report has five pods and five events at most, the newest
+// events first.
 WhyReport why(const kube::Resource& resource, const kube::ObjectKey& key, ObjectState state,
               const WhyFacts& facts, kube::Time now);
 

@@ -1,5 +1,5 @@
-// The logging flags of upstream's manager (controller-runtime, pkg/log/zap), so that the arguments
-// of its Deployment work here. Pure.
+// These are the logging flags of upstream's manager (controller-runtime, pkg/log/zap), so that the
+// arguments of its Deployment work here. Pure.
 #pragma once
 
 #include <optional>
@@ -10,12 +10,12 @@
 
 namespace trainer {
 
-// Of --zap-log-level: debug, info, error or panic in any case, or a verbosity. By Kubernetes'
+// Reads --zap-log-level: debug, info, error or panic in any case, or a verbosity. By Kubernetes'
 // conventions 2 is the usual verbosity, and debugging begins at 4. Returns a value of --log-level;
 // nullopt for a text that upstream refuses.
 std::optional<std::string> level_of_zap(std::string_view text);
 
-// Of --zap-encoder: json or console.
+// Reads --zap-encoder: json or console.
 std::optional<LogFormat> format_of_zap(std::string_view text);
 
 }  // namespace trainer

@@ -1,4 +1,4 @@
-// In the place of all other files of this folder, where the build has no SQLite.
+// This replaces all other files of this folder if the build has no SQLite.
 #include <iostream>
 
 #include "controller/local/daemon.hh"

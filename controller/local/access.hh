@@ -1,5 +1,5 @@
-// Who may use the API of local mode, and at which port: one token, one certificate authority, one
-// port, all kept in the state directory.
+// This decides who may use the API of local mode, and at which port: one token, one certificate
+// authority, one port, all kept in the state directory.
 #pragma once
 
 #include <optional>
@@ -16,14 +16,14 @@
 
 namespace trainer {
 
-// The user name of clients with the token.
+// Clients with the token have this user name.
 inline constexpr const char* kLocalUser = "local";
 
 struct Access {
   kube::Secret<std::string> token;
-  CertificateBundle certificates;  // for 127.0.0.1 and localhost
+  CertificateBundle certificates;  // the certificates for 127.0.0.1 and localhost
 
-  // Whether an Authorization header has the token; compared in constant time.
+  // Returns whether an Authorization header has the token; compared in constant time.
   bool is_granted(std::string_view authorization) const;
   // Answers a TokenReview (authentication.k8s.io/v1).
   kube::server::Response review(const kube::Json& token_review) const;
@@ -34,11 +34,11 @@ struct Access {
 // have written, or that cannot be written or parsed.
 kube::Result<Access> load_access(const StateDirectory& state, kube::Time now);
 
-// The port that keep_port() has stored; 0 where there is none yet.
+// Returns the port that keep_port() has stored; 0 if there is none yet.
 unsigned short kept_port(const StateDirectory& state);
 kube::Result<void> keep_port(const StateDirectory& state, unsigned short port);
 
-// A kubeconfig for these clients, as YAML. `address`: "https://HOST:PORT".
+// Returns a kubeconfig for these clients, as YAML. `address` is "https://HOST:PORT".
 std::string kubeconfig_of(const Access& access, const std::string& address);
 
 }  // namespace trainer

@@ -34,7 +34,7 @@ std::vector<Webhook> webhooks_of(const Registry& registry) {
   return webhooks;
 }
 
-// A label selector's `matchExpressions`; the program's webhooks use no `matchLabels`.
+// Checks a label selector's `matchExpressions`; the program's webhooks use no `matchLabels`.
 bool is_selected(const Json& selector, const Json& object) {
   const Json& labels = object.get("metadata").get("labels");
   return std::ranges::all_of(selector.get_array("matchExpressions"), [&](const Json& expression) {
@@ -61,7 +61,7 @@ bool concerns(const Webhook& webhook, const PendingWrite& write, Caller caller) 
          (write.before && is_selected(webhook.object_selector, *write.before));
 }
 
-// The part of an AdmissionReview that the rules read.
+// Returns the part of an AdmissionReview that the rules read.
 Json review_of(const PendingWrite& write) {
   const kube::Resource& resource = write.kind->resource;
   Json kind = Json::object(
@@ -78,7 +78,7 @@ Json review_of(const PendingWrite& write) {
   return Json::object({{"request", std::move(request)}});
 }
 
-// As kube-apiserver words it (apiserver, plugin/webhook/errors ToStatusErr).
+// The words are those of kube-apiserver (apiserver, plugin/webhook/errors ToStatusErr).
 Response refusal_of(const Webhook& webhook, const AdmissionAnswer& answer) {
   return kube::server::failure(
       answer.code, answer.reason,
@@ -107,7 +107,8 @@ Task<std::optional<Response>> Admitter::review(PendingWrite& write, const Webhoo
   co_return std::nullopt;
 }
 
-// Their processes are started over SSH or by a broker, whose programs and keys are in images.
+// Processes of such jobs are started over SSH or by a broker, whose programs and keys are in
+// images.
 std::optional<Response> Admitter::check_node_can_run(const PendingWrite& write) const {
   if (write.kind->resource != kTrainJobs || write.operation != "CREATE") return std::nullopt;
   const Json& ref = write.object.get("spec").get("runtimeRef");

@@ -1,4 +1,4 @@
-// The rules of the program's webhooks for writes to local mode's API, without HTTP.
+// The rules of the program's webhooks apply to writes to local mode's API, without HTTP.
 #pragma once
 
 #include <optional>
@@ -14,16 +14,17 @@ namespace trainer {
 
 // Calls the webhooks that a process outside of a cluster publishes, each with the part of an
 // AdmissionReview that the rules read. Their matchConditions are not evaluated: these only save
-// requests that would change and refuse nothing. Where there is a node, TrainJobs are refused whose
-// processes it does not start: of runtimes with MPI or Flux. Concurrency: the server's thread.
-// Outlives its tasks.
+// requests that would change and refuse nothing. If there is a node, TrainJobs are refused whose
+// processes it does not start: those of runtimes with MPI or Flux. Concurrency: the server's
+// thread. It outlives its tasks.
 class Admitter {
  public:
-  // `client`: to the same API, on the same thread.
+  // `client` is for the same API, on the same thread.
   Admitter(const Registry& registry, bool has_node, kube::server::Api& api, kube::ApiClient& client,
            const kube::Log& log);
 
-  // The write as the rules have changed it, or the refusal. Warnings are added to the write.
+  // Returns the write with the changes of the rules, or the refusal. Warnings are added to the
+  // write.
   kube::Task<ApiServer::Admitted> admit(kube::server::PendingWrite write, Caller caller);
 
  private:
@@ -36,7 +37,7 @@ class Admitter {
   kube::server::Api& api_;
   const bool has_node_;
   std::vector<Webhook> webhooks_;  // mutating ones first
-  AdmissionState nothing_cached_;  // so all lookups are requests to the API
+  AdmissionState nothing_cached_;  // it is empty, so all lookups are requests to the API
   Admission admission_;
 };
 

@@ -17,12 +17,12 @@ using kube::Json;
 
 namespace {
 
-// What a path under /api or /apis names.
+// A path under /api or /apis names this.
 struct ResourcePath {
   std::string_view group, version, ns, resource, name, subresource;
 };
 
-// Empty members for any other path.
+// The members are empty for any other path.
 ResourcePath read_path(std::string_view path) {
   std::vector<std::string_view> parts;
   while (!path.empty()) {

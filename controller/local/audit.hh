@@ -1,4 +1,4 @@
-// A line for each request, as kube-apiserver's audit log at the level Metadata has it.
+// The audit log has a line for each request, in the form of kube-apiserver's at the level Metadata.
 #pragma once
 
 #include <memory>
@@ -16,20 +16,20 @@ struct AuditRecord {
   std::string target;
   std::string user;
   std::string user_agent;
-  std::string name;  // of the object of a create, whose target has no name
+  std::string name;  // the name of the object of a create, whose target has no name
   kube::Time received;
   kube::Time answered;
   int status = 0;
 };
 
-// The line, without its end (k8s.io/apiserver/pkg/apis/audit/v1 Event). Pure.
+// Returns the line, without its end (k8s.io/apiserver/pkg/apis/audit/v1 Event). Pure.
 std::string audit_line(const AuditRecord& record, const std::string& id);
 
 // Concurrency: one thread.
 class Audit {
  public:
-  // Opens the file to append to it, or makes it. Errors (kInvalid) name it; one that another user
-  // could have put there is an error, too.
+  // Opens the file to append to it, or makes it. Errors (kInvalid) name it; it is also an error if
+  // another user could have put it there.
   static kube::Result<std::unique_ptr<Audit>> open(const std::string& file);
   // A line that cannot be written is left out: a full disk does not end requests.
   void write(const AuditRecord& record);

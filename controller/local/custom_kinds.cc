@@ -30,7 +30,7 @@ bool CustomKinds::is_own(const kube::Resource& resource) const {
       [&resource](const auto& other) { return other.resource.has_same_objects(resource); });
 }
 
-// Of the versions of a kind, which share their objects, one is enough.
+// The versions of a kind share their objects, so one version is enough.
 void CustomKinds::forget(const kube::Json& definition) {
   for (const kube::server::ServedKind& kind : local::kinds_of_crd(definition))
     if (!is_own(kind.resource)) gone_.push_back(kind.resource);

@@ -1,4 +1,4 @@
-// Kinds of CustomResourceDefinitions, which are created and change while the server runs.
+// CustomResourceDefinitions are created and change while the server runs, and so do their kinds.
 #pragma once
 
 #include <cstddef>
@@ -12,20 +12,19 @@ namespace trainer {
 
 // Serves the kind of each CustomResourceDefinition in the store, unless it is one of the program's
 // own kinds. The kind of a deleted definition is served until the next start of the daemon, but its
-// objects are to be erased.
-// Concurrency: the store's thread. Outlives the store's last change.
+// objects must be erased. Concurrency: the store's thread. It outlives the store's last change.
 class CustomKinds {
  public:
-  // References to elements of `kinds` hold while it grows: there is room for kMaxKinds.
+  // References to elements of `kinds` stay valid while it grows: there is room for kMaxKinds.
   static constexpr std::size_t kMaxKinds = 300;
 
-  // Begins with what is in the store.
+  // Begins with the definitions in the store.
   CustomKinds(kube::server::ServedKinds& kinds, kube::server::ObjectStore& store,
               const kube::Log& log);
   CustomKinds(const CustomKinds&) = delete;
   CustomKinds& operator=(const CustomKinds&) = delete;
 
-  // Whether there are objects whose definition was deleted.
+  // Returns whether there are objects whose definition was deleted.
   bool has_orphans() const;
   // Erases some of them.
   void erase_orphans();
@@ -39,7 +38,7 @@ class CustomKinds {
   kube::server::ObjectStore& store_;
   const kube::Log& log_;
   const std::size_t own_;             // the first so many of `kinds_` are the program's
-  std::vector<kube::Resource> gone_;  // whose definitions were deleted
+  std::vector<kube::Resource> gone_;  // the kinds whose definitions were deleted
 };
 
 }  // namespace trainer

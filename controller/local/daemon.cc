@@ -59,7 +59,7 @@ int refuse(const std::string& why) {
   return 1;
 }
 
-// By rename, once requests are served: commands wait for it.
+// The file is renamed into place once requests are served, since commands wait for it.
 kube::Result<void> announce(const LocalServer& server) {
   Json ready = Json::object({{"pid", static_cast<std::int64_t>(::getpid())},
                              {"address", server.address()},
@@ -78,8 +78,8 @@ kube::Result<void> announce(const LocalServer& server) {
   return Reserve(server.state().folder()).replace(kReadyFile, kube::print_json(ready) + "\n");
 }
 
-// Where another controller reconciles the kinds, its rules count: those of this program might
-// refuse what it allows.
+// If another controller reconciles the kinds, its rules count: those of this program might refuse
+// what it allows.
 Registry kinds_of(const LocalOptions& options, const KindOptions& kinds) {
   return options.has_controller ? production_registry(kinds) : Registry();
 }
@@ -88,7 +88,7 @@ Registry kinds_of(const LocalOptions& options, const KindOptions& kinds) {
 
 int run_daemon(const LocalOptions& options) {
   ::signal(SIGPIPE, SIG_IGN);
-  ::mallopt(M_ARENA_MAX, 1);  // two threads, of which one waits for the other
+  ::mallopt(M_ARENA_MAX, 1);  // two threads run, and one waits for the other
   raise_descriptor_limit();
   kube::Log log(kube::LogLevel::kInfo, kube::Log::Format::kText);
   auto state = open_local_state(options.state, options.audit, kube::SystemClock().now());

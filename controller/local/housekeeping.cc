@@ -23,7 +23,7 @@ constexpr std::chrono::seconds kInterval(60);
 constexpr std::chrono::seconds kRetry(5);
 constexpr std::chrono::seconds kStart(1);  // the first run: the start of the process is over
 
-// Of its last change.
+// Returns the time of its last change.
 Time time_of(const Json& event) {
   const Json& created = event.get("metadata").get("creationTimestamp");
   Time latest;
@@ -45,7 +45,7 @@ Housekeeping::Housekeeping(kube::asio::any_io_executor executor, kube::Clock& cl
       collector_(api.kinds(), api.store(), [&clock] { return clock.now(); }),
       wake_(std::move(executor)),
       drop_at_(clock.steady() + kStart) {
-  // After the collector and the custom kinds, which follow the store, too.
+  // It subscribes after the collector and the custom kinds, which follow the store, too.
   api_.store().subscribe([this](const Change&) {
     if (collector_.has_work() || custom_kinds_.has_orphans() || has_too_many_events())
       wake_.notify();
@@ -57,7 +57,7 @@ bool Housekeeping::has_too_many_events() const {
 }
 
 Task<void> Housekeeping::collect() {
-  // Requests come between two steps.
+  // Requests can run between two steps.
   while (collector_.has_work() || custom_kinds_.has_orphans()) {
     custom_kinds_.erase_orphans();
     if (collector_.has_work()) collector_.step();
@@ -66,7 +66,7 @@ Task<void> Housekeeping::collect() {
   if (!has_too_many_events() && clock_.steady() < drop_at_) co_return;
   drop_at_ = clock_.steady() + kInterval;
   drop_events();
-  malloc_trim(0);  // bursts of jobs leave much that is free
+  malloc_trim(0);  // bursts of jobs leave much free memory
 }
 
 void Housekeeping::drop_events() {
@@ -75,7 +75,8 @@ void Housekeeping::drop_events() {
     events.emplace_back(time_of(*event.get()), key);
   std::ranges::sort(events);
   const Time oldest = clock_.now() + (-std::chrono::microseconds(kEventLife));
-  // A twentieth more than needed is removed, or each further Event would cost a pass over all.
+  // A twentieth more than needed is removed. Otherwise each further Event would cost a pass over
+  // all.
   const std::size_t most = events.size() > kMaxEvents ? kMaxEvents - kMaxEvents / 20 : kMaxEvents;
   std::size_t left = events.size();
   for (const auto& [time, key] : events) {

@@ -1,5 +1,6 @@
-// Garbage collection, the end of objects whose CustomResourceDefinition was deleted, and the expiry
-// of Events: what kube-controller-manager, kube-apiserver and etcd do in a cluster.
+// Housekeeping is garbage collection, the end of objects whose CustomResourceDefinition was
+// deleted, and the expiry of Events. In a cluster kube-controller-manager, kube-apiserver and etcd
+// do this.
 #pragma once
 
 #include <cstddef>
@@ -14,20 +15,20 @@
 namespace trainer {
 
 // Runs the garbage collector; erases objects that are no longer defined; deletes Events an hour
-// after their last change, and the oldest of more than 10,000. Concurrency: the store's thread.
-// Outlives the store's last change.
+// after their last change, and the oldest of more than 10,000. Concurrency: the store's thread. It
+// outlives the store's last change.
 class Housekeeping {
  public:
   static constexpr std::size_t kMaxEvents = 10'000;
   static constexpr std::chrono::hours kEventLife{1};
 
-  // Begins with what is in the store.
+  // Begins with the objects in the store.
   Housekeeping(kube::asio::any_io_executor executor, kube::Clock& clock, kube::server::Api& api,
                CustomKinds& custom_kinds, const kube::Log& log);
   Housekeeping(const Housekeeping&) = delete;
   Housekeeping& operator=(const Housekeeping&) = delete;
 
-  // Until it is cancelled. Where a change cannot be stored, it is tried again.
+  // Runs until it is cancelled. If a change cannot be stored, it is tried again.
   kube::Task<void> run();
 
  private:
@@ -41,7 +42,7 @@ class Housekeeping {
   const kube::Log& log_;
   kube::server::Collector collector_;
   kube::Notifier wake_;
-  kube::Clock::Steady drop_at_;  // when old Events are deleted the next time
+  kube::Clock::Steady drop_at_;  // old Events are deleted the next time then
 };
 
 }  // namespace trainer

@@ -22,7 +22,7 @@ namespace {
 // This is the format of the tables below. It is raised when an older program could not read them.
 constexpr int kFormat = 1;
 
-// There is no shared memory: the database is this process's alone, as is its folder.
+// There is no shared memory: the database is this process's alone, and so is its folder.
 constexpr const char* kSettings =
     "PRAGMA locking_mode=EXCLUSIVE;"
     "PRAGMA journal_mode=WAL;"
@@ -31,12 +31,12 @@ constexpr const char* kSettings =
     "PRAGMA temp_store=MEMORY;"  // other disks may be full, too
     "PRAGMA cache_size=-256;";
 // The write-ahead log keeps its blocks: after a checkpoint it is written from its beginning. It has
-// up to 1,000 pages before, and those of the change that follows.
+// up to 1,000 pages before, and those of the following change.
 constexpr off_t kLogBytes = 6 << 20;
 // The database grows in such steps, whose blocks are allocated.
 constexpr int kStepBytes = 1 << 20;
 constexpr std::int64_t kPageBytes = 4'096;
-// Of the trees of the table and its index: what a change may add to them besides its text.
+// These pages are for the trees of the table and its index: a change may add them besides its text.
 constexpr std::int64_t kTreePages = 32;
 constexpr const char* kTables =
     "BEGIN;"
@@ -56,7 +56,7 @@ struct Finalize {
 };
 using Statement = std::unique_ptr<sqlite3_stmt, Finalize>;
 
-// "GROUP/PLURAL": versions of a group share their objects.
+// Returns "GROUP/PLURAL": versions of a group share their objects.
 std::string kind_of(const kube::Resource& resource) {
   return resource.group + "/" + resource.plural;
 }
@@ -73,8 +73,8 @@ void bind_text(sqlite3_stmt* statement, int index, std::string_view text) {
   sqlite3_bind_text(statement, index, text.data(), static_cast<int>(text.size()), SQLITE_STATIC);
 }
 
-// Clients delete to make room. Whether the change is a deletion, or follows from one: an orphan
-// has an owner less.
+// Clients delete to make room. Returns whether the change is a deletion, or follows from one: an
+// orphan loses an owner.
 bool is_of_deletion(const Change& change) {
   if (!change.after) return true;
   const auto owners = [](const kube::server::Object& object) {
@@ -107,7 +107,7 @@ struct Journal::Database {
     sqlite3_prepare_v2(handle.get(), text, -1, &made, nullptr);
     return Statement(made);
   }
-  // A number that a statement without parameters answers.
+  // Returns the number that is the answer of a statement without parameters.
   std::int64_t number(const char* text) const {
     const Statement statement = prepare(text);
     const bool has_row = statement && sqlite3_step(statement.get()) == SQLITE_ROW;
@@ -126,7 +126,7 @@ struct Journal::Database {
   bool control(int operation, void* argument) {
     return sqlite3_file_control(handle.get(), "main", operation, argument) == SQLITE_OK;
   }
-  // Closing the database leaves the log as it is.
+  // Closing the database keeps the log's blocks.
   bool keep_blocks() {
     int is_log_kept = 1, step = kStepBytes;
     return control(SQLITE_FCNTL_PERSIST_WAL, &is_log_kept) &&
@@ -136,8 +136,8 @@ struct Journal::Database {
     const auto log = folder.open_file(name + "-wal", O_RDWR);
     return log && posix_fallocate(log->get(), 0, kLogBytes) == 0;
   }
-  // Allocates blocks for so many more pages. The answer is how many there are for, free pages
-  // included. A checkpoint gives back all but the last step that has pages.
+  // Allocates blocks for so many more pages. Returns for how many pages there are blocks, free
+  // pages included. A checkpoint gives back all except the last step that has pages.
   std::int64_t allocate(std::int64_t pages) {
     constexpr std::int64_t kStepPages = kStepBytes / kPageBytes;
     const std::int64_t count = number("PRAGMA page_count");
@@ -176,7 +176,7 @@ struct Journal::Database {
     sqlite3_bind_int64(set_version.get(), 1, change.version);
     return step(statement) && step(set_version);
   }
-  // After a step that failed. SQLite may have rolled the transaction back itself.
+  // It is called after a step that failed. SQLite may have rolled the transaction back itself.
   void roll_back() {
     for (const Statement* each : {&begin, &commit, &put, &erase, &set_version})
       sqlite3_reset(each->get());
@@ -191,7 +191,7 @@ Journal::Journal(std::unique_ptr<Database> database, const node::OwnedDirectory&
 
 Journal::~Journal() = default;
 
-// The database, and what SQLite keeps beside it: all of it is this user's.
+// The database, and SQLite's files beside it, must all be this user's.
 Result<void> Journal::check_files(const node::OwnedDirectory& folder, const std::string& name) {
   for (const std::string& other :
        {name + "-wal", name + "-shm", name + "-journal", std::string(kReserveFile)})
@@ -200,8 +200,8 @@ Result<void> Journal::check_files(const node::OwnedDirectory& folder, const std:
       return tl::unexpected(file.error());
   const auto made = folder.open_file(name, O_RDWR | O_CREAT);
   if (!made) return tl::unexpected(made.error());
-  // It has Secrets, and the directory may be one that others can read. What SQLite makes beside it
-  // has the same mode.
+  // The file has Secrets, and others may be able to read the directory. The files that SQLite makes
+  // beside it have the same mode.
   ::fchmod(made->get(), 0600);
   return {};
 }
@@ -284,12 +284,12 @@ Result<std::vector<std::string>> Journal::restore(kube::server::ObjectStore& sto
   return sentences;
 }
 
-// Writes the file first: the text is in one of both whenever this process ends. The answer is the
-// file's path.
+// Writes the file first: the text is in at least one of both whenever this process ends. Returns
+// the file's path.
 Result<std::string> Journal::set_aside(const Row& row) {
   const auto folder = database_->folder.make_folder(kSetAside);
   if (!folder) return tl::unexpected(folder.error());
-  // The name is of the content, so that another text of the same object does not replace it.
+  // The name depends on the content, so that another text of the same object does not replace it.
   const std::string file =
       fmt::format("{}-{}.json", row.resource.plural, kube::sha256_hex(row.body).substr(0, 12));
   if (auto written = folder->replace(file, row.body); !written)
@@ -319,7 +319,7 @@ void Journal::write(const Change& change) {
       database.roll_back();
       reserve_.give_back();
       has_reserve_ = false;
-      // Its pages have room now in the file, and the log is written from its beginning.
+      // The pages now have room in the file, and the log is written from its beginning.
       database.run("PRAGMA wal_checkpoint");
       is_written = try_to_write(change);
     }

@@ -1,5 +1,5 @@
-// The storage of local mode, as etcd is a cluster's: each change is in its file before the request
-// is answered.
+// The journal is the storage of local mode, like etcd is that of a cluster: each change is in its
+// file before the request is answered.
 #pragma once
 
 #include <cstdint>
@@ -23,12 +23,12 @@ struct StorageError : std::runtime_error {
 
 inline constexpr const char* kSetAside = "unreadable";
 
-// A SQLite database: `objects` has the text of each object, `meta` the version of the last change.
-// A commit reaches the operating system before write() returns, so it survives the end of this
-// process by any signal; after a power failure the last commits may be missing, each as a whole.
-// A change that is no deletion is committed only where the disk has room for all that it makes of
-// the file, and for what deletions need after it: so these do not depend on the room of the disk.
-// Concurrency: one thread at a time.
+// The journal is a SQLite database: `objects` has the text of each object, `meta` the version of
+// the last change. A commit reaches the operating system before write() returns, so it survives the
+// end of this process by any signal; after a power failure the last commits may be missing, each as
+// a whole. A change that is no deletion is committed only if the disk has room for all that it adds
+// to the file, and for what deletions need after it. So deletions do not depend on the room of the
+// disk. Concurrency: one thread at a time.
 class Journal {
  public:
   // Opens the file of the folder, or makes it; the folder outlives the Journal. Errors (kInvalid)
@@ -40,19 +40,19 @@ class Journal {
   Journal(const Journal&) = delete;
   Journal& operator=(const Journal&) = delete;
 
-  // The resourceVersion of the last change; 1 where there was none.
+  // Returns the resourceVersion of the last change; 1 if there was none.
   std::int64_t version() const;
   // Puts all objects of these kinds back into the store. Others stay in the file: a version of this
   // program that serves them finds them there. The text of an object that cannot be read goes into
   // a file of its own in the folder kSetAside beside the database, and is no object any more; the
-  // answer has a sentence for each. Where its text cannot be moved, it stays in the database, which
+  // result has a sentence for each. If its text cannot be moved, it stays in the database, which
   // the sentence says. Errors (kInvalid): the database cannot be read.
   kube::Result<std::vector<std::string>> restore(kube::server::ObjectStore& store,
                                                  const std::vector<kube::Resource>& resources);
-  // Throws StorageError where the change could not be stored: then nothing of it is in the file,
-  // and a later one may succeed. On a full disk only changes of deletions are stored.
+  // Throws StorageError if the change could not be stored: then nothing of it is in the file, and a
+  // later one may succeed. On a full disk only changes of deletions are stored.
   void write(const kube::server::Change& change);
-  // Allocates the reserve and the log, once what a start writes is on the disk.
+  // Allocates the reserve and the log, once the writes of a start are on the disk.
   void fill_reserve();
 
  private:
@@ -67,8 +67,9 @@ class Journal {
 
   std::unique_ptr<Database> database_;
   const Reserve reserve_;
-  bool has_reserve_ = true;       // false: a deletion has used it, or there was no room for it
-  std::int64_t spare_pages_ = 0;  // by which the database can grow without room on the disk
+  bool has_reserve_ = true;  // false: a deletion has used it, or there was no room for it
+  // The number of pages by which the database can grow without room on the disk.
+  std::int64_t spare_pages_ = 0;
 };
 
 }  // namespace trainer

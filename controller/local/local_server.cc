@@ -23,13 +23,13 @@ using kube::Task;
 
 namespace {
 
-// How many changes are kept, each with the text of its object: a watch from an older version gets
+// This many changes are kept, each with the text of its object: a watch from an older version gets
 // 410, and its client lists again.
 constexpr std::size_t kHistory = 100;
 constexpr Milliseconds kPodsEnd{30'000};
 constexpr Milliseconds kDrain{5'000};
 
-// RFC 9562, version 4.
+// The uid is one of RFC 9562, version 4.
 std::string make_uid(kube::Random& random) {
   const std::uint64_t high = (random.next() & 0xffff'ffff'ffff'0fffULL) | 0x4000U;
   const std::uint64_t low = (random.next() >> 2) | 0x8000'0000'0000'0000ULL;
@@ -37,7 +37,8 @@ std::string make_uid(kube::Random& random) {
                      high & 0xffff, low >> 48, low & 0xffff'ffff'ffffULL);
 }
 
-// k8s.io/apimachinery/pkg/util/rand: no vowels, no letters that look like digits.
+// The characters are those of k8s.io/apimachinery/pkg/util/rand: no vowels, no letters that look
+// like digits.
 std::string make_name_suffix(kube::Random& random) {
   constexpr std::string_view kLetters = "bcdfghjklmnpqrstvwxz2456789";
   std::string suffix;
@@ -117,7 +118,7 @@ ApiServer::Hooks LocalServer::hooks() {
 }
 
 Result<void> LocalServer::restore() {
-  // First the CustomResourceDefinitions: they say which other kinds there are.
+  // The CustomResourceDefinitions come first: they say which other kinds there are.
   if (auto restored = restore({kube::kCustomResourceDefinitions}); !restored) return restored;
   custom_kinds_.emplace(kinds_, store_, log_);
   std::vector<kube::Resource> others;
@@ -144,7 +145,7 @@ Result<void> LocalServer::restore(const std::vector<kube::Resource>& resources) 
   return {};
 }
 
-// Namespaces that every cluster has, and the ConfigMap that the SDK reads
+// These are the namespaces that every cluster has, and the ConfigMap that the SDK reads
 // (manifests/base/public.yaml).
 void LocalServer::create_base_objects() {
   const auto create = [this](const kube::Resource& resource, const Json& object) {
@@ -158,7 +159,7 @@ void LocalServer::create_base_objects() {
   create(kube::kConfigMaps, config);
 }
 
-// That of an earlier daemon: pods would be placed on it, and never run or end.
+// The node of an earlier daemon is removed: pods would be placed on it, and never run or end.
 void LocalServer::forget_node() {
   const kube::ObjectKey key("", "local");
   if (store_.find(kube::kNodes, key)) api_.handle(delete_request(kube::kNodes, key));
@@ -167,7 +168,7 @@ void LocalServer::forget_node() {
 Result<void> LocalServer::listen() {
   const unsigned short kept = kept_port(state());
   auto port = server_.listen(kept);
-  // That of a daemon that was killed is free a moment after its lock.
+  // The port of a daemon that was killed is free a moment after its lock.
   for (int tries = 0; !port && kept != 0 && tries < 20; ++tries) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     port = server_.listen(kept);
@@ -190,7 +191,7 @@ Result<void> LocalServer::listen() {
 Result<void> LocalServer::start() {
   if (auto restored = restore(); !restored) return restored;
   if (auto listening = listen(); !listening) return listening;
-  state_.directory->folder().remove(kStaysFile);  // of an earlier daemon
+  state_.directory->folder().remove(kStaysFile);  // it is a file of an earlier daemon
   housekeeping_.emplace(io_.get_executor(), clock_, api_, *custom_kinds_, log_);
   tasks_.spawn("housekeeping", housekeeping_->run());
   if (node_) {

@@ -1,4 +1,4 @@
-// All that runs on the server's thread of local mode.
+// All of this runs on the server's thread of local mode.
 #pragma once
 
 #include <boost/asio/executor_work_guard.hpp>
@@ -26,10 +26,10 @@ namespace trainer {
 
 struct LocalServerOptions {
   std::optional<NodeOptions> node;  // nullopt: there is none
-  // After so long without work on_idle is called, unless kStaysFile was made since the start; 0:
+  // After this time without work on_idle is called, unless kStaysFile was made since the start; 0:
   // never.
   std::chrono::seconds idle{0};
-  // Called once, on the server's thread; also where the state directory was removed.
+  // It is called once, on the server's thread; also if the state directory was removed.
   std::function<void()> on_idle;
 };
 
@@ -37,7 +37,7 @@ struct LocalServerOptions {
 // and so does the destructor. Concurrency: one thread for all members.
 class LocalServer {
  public:
-  // `registry`: whose rules admission applies. `log` outlives this.
+  // Admission applies the rules of `registry`. `log` outlives this.
   LocalServer(LocalState state, kube::server::ServedKinds kinds, const Registry& registry,
               LocalServerOptions options, const kube::Log& log);
   ~LocalServer() { stop(); }
@@ -46,22 +46,22 @@ class LocalServer {
 
   // Errors are a sentence for a person: the database cannot be read, no space.
   kube::Result<void> start();
-  // "https://127.0.0.1:PORT"; the kubeconfig in the state directory has it, too.
+  // Returns "https://127.0.0.1:PORT"; the kubeconfig in the state directory has it, too.
   const std::string& address() const { return address_; }
   const StateDirectory& state() const { return *state_.directory; }
   const Access& access() const { return state_.access; }
-  // The state of the node at its start; nullopt without one.
+  // Returns the state of the node at its start; nullopt without one.
   const std::optional<NodeStatus>& node_status() const { return node_status_; }
-  // What is different from the last start, as sentences that are said once.
+  // Returns the differences from the last start, in sentences that are printed once.
   const std::vector<std::string>& changes() const { return changes_; }
-  // A sentence for each object that this start could not read.
+  // Returns a sentence for each object that this start could not read.
   const std::vector<std::string>& unreadable() const { return unreadable_; }
-  // For clients in this process, such as the control loops. Each transport ends before stop(), and
-  // is used on the thread of its io_context.
+  // Clients in this process, such as the control loops, use these. Each transport ends before
+  // stop(), and is used on the thread of its io_context.
   MakeTransport transports();
   // Runs on the server's thread: see Journal.
   void fill_reserve();
-  // Stops the pods that run, then everything else.
+  // Stops the running pods, then everything else.
   void stop();
 
  private:
@@ -92,7 +92,7 @@ class LocalServer {
   std::unique_ptr<kube::Transport> admission_transport_;
   kube::ApiClient admission_client_;
   Admitter admitter_;
-  // These two once the objects are restored.
+  // These two exist once the objects are restored.
   std::optional<CustomKinds> custom_kinds_;
   std::optional<Housekeeping> housekeeping_;
   std::unique_ptr<kube::Transport> node_transport_;

@@ -1,4 +1,4 @@
-// What local mode keeps in its state directory between two runs of the daemon.
+// Local mode keeps this in its state directory between two runs of the daemon.
 #pragma once
 
 #include <filesystem>
@@ -21,7 +21,7 @@ struct LocalState {
   std::unique_ptr<Audit> audit;  // nullptr: none is written
 };
 
-// Opens all of it, or makes it. `audit`: a file, or "". Errors (kInvalid) are a sentence for a
+// Opens all of it, or makes it. `audit` is a file, or "". Errors (kInvalid) are a sentence for a
 // person.
 kube::Result<LocalState> open_local_state(const std::filesystem::path& path,
                                           const std::string& audit, kube::Time now);

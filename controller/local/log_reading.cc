@@ -49,7 +49,7 @@ Task<void> LogReading::send(Self self, kube::WriteBody to) {
 
 Task<Result<kube::StreamBody>> LogReading::begin(Self self, Read read,
                                                  kube::server::LogQuery query) {
-  // Shared by the copies of the body: the last one that goes ends the reading.
+  // The copies of the body share it: the end of the last one ends the reading.
   const std::shared_ptr<void> client(nullptr, [self](void*) { self->tasks_.cancel(); });
   self->tasks_.spawn("log", run(self, std::move(read), std::move(query)));
   while (!self->has_begun_ && !self->outcome_) co_await self->changed_.wait();

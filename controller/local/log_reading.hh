@@ -1,4 +1,4 @@
-// A pod's log, between the node agent that reads it and the client that it is sent to.
+// The node agent reads a pod's log, and it is sent to a client.
 #pragma once
 
 #include <functional>
@@ -13,8 +13,8 @@
 
 namespace trainer {
 
-// Whether the answer is an error is only known once reading has begun, so reading is a task of its
-// own, which waits while the client has not taken its last piece. Concurrency: one thread.
+// It is only known once reading has begun whether the answer is an error. So reading is a task of
+// its own, which waits while the client has not taken its last piece. Concurrency: one thread.
 class LogReading {
  public:
   using Self = std::shared_ptr<LogReading>;
@@ -23,8 +23,7 @@ class LogReading {
   explicit LogReading(const kube::asio::any_io_executor& executor);
 
   // Waits until `read` has something to write, or has ended. Returns the body of the answer; when
-  // the last copy of that is destroyed, reading ends. Errors: those of `read`, where it wrote
-  // nothing.
+  // the last copy of that is destroyed, reading ends. Errors: those of `read`, if it wrote nothing.
   static kube::Task<kube::Result<kube::StreamBody>> begin(Self self, Read read,
                                                           kube::server::LogQuery query);
 

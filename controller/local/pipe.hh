@@ -1,4 +1,4 @@
-// The bytes of a stream on their way from one thread to another.
+// The bytes of a stream go from one thread to another.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -26,31 +26,31 @@ class Mailbox {
   kube::asio::io_context* io_;
 };
 
-// One writer and one reader, each with a thread of its own.
+// A pipe has one writer and one reader, each with a thread of its own.
 class Pipe {
  public:
-  // What the thread of one end waits on. Only that thread owns it.
+  // The thread of one end waits on this. Only that thread owns it.
   using End = std::shared_ptr<kube::Notifier>;
 
   struct Side {
-    std::shared_ptr<Mailbox> mailbox;  // of its thread
+    std::shared_ptr<Mailbox> mailbox;  // the mailbox of its thread
     std::weak_ptr<kube::Notifier> end;
   };
   Pipe(Side writer, Side reader, std::size_t max_bytes = 1U << 20);
 
-  // The writer's thread. Waits while `max_bytes` or more were not taken; false once the reader has
-  // left.
+  // It is called on the writer's thread. Waits while `max_bytes` or more were not taken; returns
+  // false once the reader has left.
   static kube::Task<bool> write(std::shared_ptr<Pipe> self, End writer, std::string piece);
-  // Nothing more is written.
+  // Nothing more is written after this.
   void end();
 
-  // The reader's thread.
+  // These are called on the reader's thread.
   struct Taken {
     std::string text;
     bool is_over = false;  // nothing comes after `text`
   };
   Taken take();
-  // Whether take() would return nothing now, and the writer has not ended.
+  // Returns whether take() would return nothing now, and the writer has not ended.
   bool is_quiet();
   void leave();
 

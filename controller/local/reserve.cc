@@ -35,7 +35,7 @@ bool Reserve::fill() const {
 
 void Reserve::shrink_to(std::size_t bytes) const {
   const auto file = folder_.open_file(kReserveFile, O_RDWR);
-  // Where it fails the room is missing, and what needs it says so.
+  // If it fails the room is missing, and the writer that needs it says so.
   if (file && size_of(*file) > bytes)
     static_cast<void>(ftruncate(file->get(), static_cast<off_t>(bytes)) == 0);
 }

@@ -1,5 +1,5 @@
-// Room on the disk for what has to work also where it is full: the next start, and deletes that
-// have used up the room that the database keeps for them.
+// Some writes have to work also if the disk is full, and need room there: the next start, and
+// deletes that have used up the room that the database keeps for them.
 #pragma once
 
 #include <cstddef>
@@ -13,22 +13,22 @@ namespace trainer {
 
 inline constexpr const char* kReserveFile = "reserve";
 
-// A file of the state directory whose blocks are allocated. It may be smaller where there was less
-// room. Concurrency: one thread; another process may give a part of it back, too.
+// This is a file of the state directory whose blocks are allocated. It may be smaller if there was
+// less room. Concurrency: one thread; another process may give a part of it back, too.
 class Reserve {
  public:
   // `folder` outlives it.
   explicit Reserve(const node::OwnedDirectory& folder) : folder_(folder) {}
-  // Allocates it again, as far as there is room. False: it is smaller than it should be.
+  // Allocates it again, as far as there is room. Returns false if it is smaller than it should be.
   bool fill() const;
-  // Gives back all but what some starts need.
+  // Gives back all except the room that some starts need.
   void give_back() const;
-  // Gives back what one start needs, where the disk has no room for it.
+  // Gives back what one start needs, if the disk has no room for it.
   void make_room_for_start() const;
-  // Writes a small file of the folder; where the disk is full, into room that it gives back.
-  // Errors: as OwnedDirectory::replace().
+  // Writes a small file of the folder; if the disk is full, into room that it gives back. Errors
+  // are those of OwnedDirectory::replace().
   kube::Result<void> replace(const std::string& name, std::string_view text) const;
-  // Whether the disk has too little room to fill it.
+  // Returns whether the disk has too little room to fill it.
   bool is_disk_full() const;
 
  private:

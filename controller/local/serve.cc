@@ -22,10 +22,10 @@ constexpr const char* kTokenReviews = "/apis/authentication.k8s.io/v1/tokenrevie
 constexpr const char* kController =
     "system:serviceaccount:kubeflow-system:kubeflow-trainer-controller-manager";
 
-// Of a client that reads a log: a pager, or a command that Ctrl-Z has stopped.
+// A client that reads a log may pause this long: a pager, or a command that Ctrl-Z has stopped.
 constexpr kube::Milliseconds kLongestPause{24LL * 3'600'000};
-// Streams make no room for others, and each log that is followed is one: several commands follow
-// 200 nodes each.
+// Streams are not closed to make room for others, and each log that is followed is one: several
+// commands follow 200 nodes each.
 constexpr std::size_t kMaxConnections = 5'000;
 
 const char* user_of(Caller caller) {
@@ -34,7 +34,7 @@ const char* user_of(Caller caller) {
                                          : "system:node:local";
 }
 
-// RFC 9111 (5.5 of RFC 7234): a quoted string.
+// The text is a quoted string by RFC 9111 (5.5 of RFC 7234).
 std::string warning_header(std::string_view text) {
   std::string quoted = "299 - \"";
   for (const char c : text) {
@@ -44,7 +44,7 @@ std::string warning_header(std::string_view text) {
   return quoted + "\"";
 }
 
-// Probes, as kube-apiserver answers them to all clients.
+// Returns whether it is a probe: kube-apiserver answers these to all clients.
 bool is_open_to_all(std::string_view path) {
   return path == "/healthz" || path == "/readyz" || path == "/livez";
 }
@@ -60,7 +60,7 @@ kube::ServerResponse http_response(Answer answer) {
   return made;
 }
 
-// Of the object that a create sends.
+// Returns the name of the object that a create sends.
 std::string name_in(std::string_view body) {
   const auto object = kube::parse_json(body, kube::kObjectLimits);
   return object ? kube::ObjectMeta::of(*object).name : std::string();
@@ -175,7 +175,7 @@ Task<Answer> ApiServer::carry_out(Request request, Caller caller, AuditRecord& r
     co_return co_await open_log(std::move(*query));
   if (auto* const response = std::get_if<Response>(&outcome))
     co_return answer_of(std::move(*response));
-  // Without an await since begin(): the watch misses nothing.
+  // There is no await since begin(), so the watch misses nothing.
   auto& watch = std::get<kube::server::Watch>(outcome);
   Answer answer;
   answer.response.content_type = watch.content_type;

@@ -1,4 +1,5 @@
-// The API server of local mode: requests from HTTP and from this process, each with its admission.
+// The API server of local mode gets requests from HTTP and from this process, each with its
+// admission.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +20,7 @@
 
 namespace trainer {
 
-// Where a request comes from.
+// A request comes from one of these.
 enum class Caller {
   kUser,        // over HTTP, with the token
   kController,  // the control loops
@@ -28,20 +29,20 @@ enum class Caller {
 
 struct Answer {
   kube::server::Response response;
-  kube::StreamBody stream;  // the body, where it is not in `response`
+  kube::StreamBody stream;  // the body, if it is not in `response`
 };
 
-// Guarantees: what is answered as written is in the journal. A change that cannot be stored is
+// Guarantees: a write is in the journal before it is answered. A change that cannot be stored is
 // answered 500 with the reason, and so is an exception (a bug), which is logged. Concurrency: the
-// thread of `io`. Outlives all transports to it.
+// thread of `io`. It outlives all transports to it.
 class ApiServer {
  public:
   using Admitted = tl::expected<kube::server::PendingWrite, kube::server::Response>;
   struct Hooks {
-    // The write as admission has changed it, or the refusal.
+    // Returns the write with the changes of admission, or the refusal.
     std::function<kube::Task<Admitted>(kube::server::PendingWrite write, Caller caller)> admit;
     // Calls `write` with each piece of the log, first with an empty one as soon as there is a log
-    // to read. An error before that is the answer. Empty: there is no node.
+    // to read. An error before that is the answer. It is empty if there is no node.
     std::function<kube::Task<kube::Result<void>>(kube::server::LogQuery query,
                                                  kube::WriteBody write)>
         read_logs;
@@ -52,9 +53,9 @@ class ApiServer {
   ApiServer(const ApiServer&) = delete;
   ApiServer& operator=(const ApiServer&) = delete;
 
-  // Before the first request. An empty `admit` allows every write as it is.
+  // Call this before the first request. An empty `admit` allows every write unchanged.
   void set_hooks(Hooks hooks) { hooks_ = std::move(hooks); }
-  // Listens on 127.0.0.1; port 0: any free one. Errors: as kube::serve.
+  // Listens on 127.0.0.1; port 0: any free one. Errors are those of kube::serve.
   kube::Result<unsigned short> listen(unsigned short port);
 
   kube::Task<Answer> answer(kube::server::Request request, Caller caller);
@@ -66,11 +67,11 @@ class ApiServer {
   // Logs an exception of a task (a bug).
   void report(std::string_view what);
 
-  // When the last request came over HTTP or the last stream over HTTP ended; now, while one is
-  // open.
+  // Returns when the last request came over HTTP or the last stream over HTTP ended; now, while one
+  // is open.
   kube::Clock::Steady quiet_since() const;
   kube::asio::io_context& io() { return io_; }
-  // The tasks of requests from this process, and of their streams.
+  // Returns the tasks of requests from this process, and of their streams.
   kube::TaskGroup& tasks() { return tasks_; }
 
  private:

@@ -18,7 +18,7 @@ namespace {
 
 constexpr const char* kLock = "lock";
 
-// The lock of a daemon that was killed ends a moment later than the process. A command that looks
+// The lock of a daemon that was killed ends a moment later than the process. A command that checks
 // whether the lock is held has it for a moment, too.
 bool take_lock(const node::OwnedDirectory& folder, const node::Fd& lock) {
   constexpr int kMoment = 20;
@@ -46,7 +46,7 @@ Result<std::unique_ptr<StateDirectory>> StateDirectory::lock(const std::filesyst
         "it",
         folder->path().string(), holder.empty() ? "" : " (process " + holder + ")");
   }
-  // In place, for which a full disk has room.
+  // The file is written in place, for which a full disk has room.
   const std::string process = std::to_string(::getpid());
   if (!node::write_all(*lock, process) ||
       ::ftruncate(lock->get(), static_cast<off_t>(process.size())) != 0)

@@ -1,4 +1,4 @@
-// The folder in which local mode keeps everything.
+// Local mode keeps everything in this folder.
 #pragma once
 
 #include <filesystem>
@@ -10,20 +10,21 @@
 
 namespace trainer {
 
-// In the folder: a daemon that was started to leave when it is idle stays nevertheless.
+// If this file is in the folder, a daemon that was started to leave when it is idle stays
+// nevertheless.
 inline constexpr const char* kStaysFile = "stays";
 
 // Locks the folder for this process: a second one is refused. The lock ends with the process,
 // however that ends, and its children do not inherit it.
 class StateDirectory {
  public:
-  // Makes it where it is missing, for its owner alone. Errors (kInvalid) are a sentence: another
+  // Makes it if it is missing, for its owner alone. Errors (kInvalid) are a sentence: another
   // process has the lock, another user could change the folder, or it cannot be made or written.
   static kube::Result<std::unique_ptr<StateDirectory>> lock(const std::filesystem::path& path);
 
   const std::filesystem::path& path() const { return folder_.path(); }
   const node::OwnedDirectory& folder() const { return folder_; }
-  // False once the folder was removed or replaced: no command finds this process any more.
+  // Returns false once the folder was removed or replaced: no command finds this process any more.
   bool is_in_place() const;
 
  private:

@@ -20,12 +20,12 @@ using Steady = kube::Clock::Steady;
 namespace {
 
 constexpr int kOk = 200;
-// User agents; the part before '/' is the default field manager.
+// These are user agents; the part before '/' is the default field manager.
 constexpr const char* kControllerAgent = "trainer/" TRAINER_VERSION;
 constexpr const char* kNodeAgent = "kubelet/" TRAINER_VERSION;
 
-// Waits until the notifier is notified, or until the deadline; callers check for what they wait. An
-// error where the deadline was over already, or after a cancellation.
+// Waits until the notifier is notified, or until the deadline; callers check for their condition.
+// Returns an error if the deadline was over already, or after a cancellation.
 Task<std::optional<kube::Error>> wait(kube::Notifier& notifier, Steady deadline, std::string what) {
   kube::SystemClock clock;
   if (clock.steady() >= deadline)
@@ -37,7 +37,7 @@ Task<std::optional<kube::Error>> wait(kube::Notifier& notifier, Steady deadline,
   co_return std::nullopt;
 }
 
-// The answer that the caller waits for. Only the caller's thread owns it.
+// This is the answer that the caller waits for. Only the caller's thread owns it.
 template <class T>
 struct Pending {
   explicit Pending(const kube::asio::any_io_executor& executor) : arrived(executor) {}
@@ -55,7 +55,7 @@ void hand_over(Mailbox& mailbox, std::weak_ptr<Pending<T>> to, T value) {
   });
 }
 
-// What the server's thread has of a stream.
+// The server's thread has this part of a stream.
 struct Writing {
   Writing(const kube::asio::any_io_executor& executor, kube::TaskGroup::OnError on_error)
       : end(std::make_shared<kube::Notifier>(executor)), tasks(executor, std::move(on_error)) {}
@@ -63,7 +63,7 @@ struct Writing {
   kube::TaskGroup tasks;
 };
 
-// What the caller has of a stream, on any thread. Its destructor ends the writing.
+// The caller has this part of a stream, on any thread. Its destructor ends the writing.
 struct Reading {
   int status = 0;
   std::shared_ptr<Pipe> pipe;
@@ -87,7 +87,7 @@ struct Reading {
 };
 using Opened = std::shared_ptr<Reading>;
 
-// A request on its way to the server's thread.
+// This is a request on its way to the server's thread.
 template <class T>
 struct Call {
   kube::server::Request request;
@@ -95,7 +95,7 @@ struct Call {
   std::shared_ptr<Mailbox> to_server;
   std::shared_ptr<Mailbox> to_caller;
   std::weak_ptr<Pending<T>> pending;
-  std::weak_ptr<kube::Notifier> reader;  // of a stream
+  std::weak_ptr<kube::Notifier> reader;  // the reader of a stream
 };
 
 // ---- on the server's thread
@@ -119,7 +119,7 @@ Task<void> answer_whole(ApiServer& server, Call<HttpResponse> call) {
   hand_over(*call.to_caller, std::move(call.pending), std::move(response));
 }
 
-// However the writing ends, the reader is not to wait for more.
+// The reader must not wait for more when the writing has ended, in whatever way.
 struct EndOfPipe {
   Pipe& pipe;
   explicit EndOfPipe(Pipe& of) : pipe(of) {}

@@ -10,7 +10,7 @@ using kube::server::Change;
 
 namespace {
 
-// As kube-apiserver's: clients go on from a bookmark where nothing else has changed.
+// The interval is kube-apiserver's: clients go on from a bookmark if nothing else has changed.
 constexpr std::chrono::seconds kBookmarks(60);
 constexpr std::size_t kPiece = 64U << 10;
 
@@ -77,7 +77,7 @@ Task<void> Watches::send(std::shared_ptr<Open> open, kube::WriteBody write) {
     if (piece.size() >= kPiece && !co_await write(std::exchange(piece, std::string()))) co_return;
   }
   open->watch.initial.clear();
-  // A client waits for the head of the answer, also where nothing follows.
+  // A client waits for the head of the answer, also if nothing follows.
   if (!co_await write(std::move(piece))) co_return;
   auto bookmark_at = clock_.steady() + kBookmarks;
   for (;;) {

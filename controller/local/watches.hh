@@ -1,4 +1,4 @@
-// The open watches of local mode's API.
+// These are the open watches of local mode's API.
 #pragma once
 
 #include <list>
@@ -13,10 +13,10 @@
 
 namespace trainer {
 
-// Sends each change of the store to the watches that select it. For a slow client at most
-// `max_bytes` wait to be sent; then its watch ends, as kube-apiserver's do, and the client watches
-// again from the last version that it has seen. Concurrency: the thread of the store. Outlives
-// every stream.
+// Sends each change of the store to the watches that select it. For a slow client, at most
+// `max_bytes` wait to be sent. Then its watch ends, like those of kube-apiserver, and the client
+// watches again from the last version that it has seen. Concurrency: the thread of the store. It
+// outlives every stream.
 class Watches {
  public:
   Watches(kube::asio::any_io_executor executor, kube::Clock& clock,
@@ -24,8 +24,8 @@ class Watches {
   Watches(const Watches&) = delete;
   Watches& operator=(const Watches&) = delete;
 
-  // The body of the answer to a watch, to be sent once. The watch misses no change from now on,
-  // however late the body is sent.
+  // Returns the body of the answer to a watch, to be sent once. The watch misses no change from now
+  // on, however late the body is sent.
   kube::StreamBody open(kube::server::Watch watch);
   // Ends all watches, with a last bookmark for those that asked for bookmarks; one that is opened
   // later ends after its first lines.

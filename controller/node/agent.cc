@@ -33,7 +33,7 @@ using node::Tier;
 
 namespace {
 
-// Python's environment that is active where the daemon was started comes first.
+// The Python environment that is active where the daemon was started comes first.
 void put_venv_first(kube::StringMap& environment) {
   const auto venv = environment.find("VIRTUAL_ENV");
   if (venv == environment.end() || venv->second.empty()) return;
@@ -162,7 +162,7 @@ Task<void> NodeAgent::publish_node() {
     Json object = Json::object({{"apiVersion", "v1"}, {"kind", "Node"}, {"metadata", metadata}});
     metadata.erase("name");
     Json labels = Json::object({{"metadata", metadata}});
-    // Absent for a create, and null to remove it by a patch.
+    // The label is absent for a create, and null to remove it by a patch.
     Json::Object& made = object["metadata"]["labels"].as_object();
     made.keep_if([](const auto& label) { return !label.second.is_null(); });
     auto done = co_await node_.client.create(kube::kNodes, std::move(object), "kubelet");
@@ -180,7 +180,8 @@ Task<void> NodeAgent::publish_node() {
 
 // ---- claims
 
-// Pods follow: their volumes are where the first list of claims has put them.
+// Pods are watched afterwards: their volumes are in the directories that the first list of claims
+// has set.
 Task<void> NodeAgent::watch_claims() {
   kube::ObjectSink::Handlers handlers;
   handlers.on_upsert = [this](const Json& claim) { node_.claims.add(claim); };
@@ -197,7 +198,7 @@ Task<void> NodeAgent::watch_claims() {
   co_await kube::run_watch(node_.client, kube::kPersistentVolumeClaims, sink, std::move(options));
 }
 
-// As kubernetes.io/pvc-protection: not while a pod uses them.
+// Does what kubernetes.io/pvc-protection does: claims are not removed while a pod uses them.
 void NodeAgent::remove_claims() {
   if (!are_pods_listed_) return;
   const auto is_used = [this](const std::filesystem::path& folder) {
@@ -271,7 +272,7 @@ void NodeAgent::names_changed(const PodName& name) {
   });
 }
 
-// Pods that an earlier daemon has left, and whose Pod objects were deleted meanwhile.
+// Removes pods that an earlier daemon has left, and whose Pod objects were deleted meanwhile.
 void NodeAgent::remove_orphans() {
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(node_.pods(), error)) {

@@ -1,5 +1,5 @@
-// The node of local mode: runs the pods that are bound to it as processes of this user, as kubelet
-// runs containers. It meets everything else through the API.
+// The node of local mode runs the pods that are bound to it as processes of this user, like kubelet
+// runs containers. It uses everything else through the API.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -28,19 +28,19 @@ class NodeAgent {
   using WriteLog = std::function<kube::Task<bool>(std::string piece)>;
 
   // Finds out what the machine offers, in some milliseconds. Throws std::runtime_error with a
-  // sentence where the options cannot be met: a tier that the machine has not, a directory that is
-  // not there.
+  // sentence if the options cannot be met: a tier that the machine does not offer, a directory that
+  // does not exist.
   NodeAgent(kube::asio::io_context& io, kube::ApiClient& client, NodeOptions options);
   ~NodeAgent();
   NodeAgent(const NodeAgent&) = delete;
   NodeAgent& operator=(const NodeAgent&) = delete;
 
-  // Until it is cancelled; the pods go on then.
+  // Runs until it is cancelled; the pods go on then.
   kube::Task<void> run();
   // Ends the processes of all pods, with some seconds of grace, and writes how they ended.
   kube::Task<void> stop_pods();
-  // Writes what a container has written, as the query says. `write` is first called with "" once
-  // there is a log; it answers false when its reader has gone. Errors: kNotFound, kBadRequest in
+  // Writes the output of a container that the query selects. `write` is first called with "" once
+  // there is a log; it returns false if its reader has gone. Errors: kNotFound, kBadRequest in
   // kubelet's words.
   kube::Task<kube::Result<void>> read_logs(kube::server::LogQuery query, WriteLog write);
   NodeStatus status() const { return status_; }
@@ -67,9 +67,9 @@ class NodeAgent {
   node::NodeContext node_;
   bool are_pods_listed_ = false;
   NodeStatus status_;
-  std::map<std::string, Runner> runners_;  // of all pods, by uid
+  std::map<std::string, Runner> runners_;  // the runners of all pods, by uid
   std::set<std::string> running_;          // uids whose run() has begun
-  // Namespaces and subdomains whose hosts files are to be written again.
+  // The hosts files of these namespaces and subdomains must be written again.
   std::set<std::pair<std::string, std::string>> changed_names_;
 };
 

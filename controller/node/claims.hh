@@ -1,4 +1,4 @@
-// The directories of PersistentVolumeClaims.
+// These are the directories of PersistentVolumeClaims.
 #pragma once
 
 #include <filesystem>
@@ -20,23 +20,23 @@ class ClaimFolders {
   explicit ClaimFolders(const std::filesystem::path& state);
 
   std::filesystem::path folder_of(std::string_view uid) const { return volumes_ / uid; }
-  // Of names without a claim: NAMESPACE/NAME below it.
+  // Returns the directory for names without a claim: NAMESPACE/NAME below it.
   const std::filesystem::path& unclaimed() const { return unclaimed_; }
 
-  // As a watch reports claims, from its first list on. That one also moves what an earlier version
-  // of this program has kept under the names of claims.
+  // Adds a claim that a watch reports, from its first list on. That list also moves the directories
+  // that an earlier version of this program has kept under the names of claims.
   void add(const kube::Json& claim);
   void remove(const std::string& uid) { gone_.insert(folder_of(uid)); }
   void end_list();
-  // What may be deleted. Each is answered once.
+  // Returns the directories that may be deleted. Each is returned once.
   std::vector<std::filesystem::path> take_unused(
       const std::function<bool(const std::filesystem::path& folder)>& is_used);
 
  private:
   const std::filesystem::path volumes_;
   const std::filesystem::path unclaimed_;
-  std::set<std::filesystem::path> known_;  // of the first list, until its end
-  std::set<std::filesystem::path> gone_;   // whose claims are gone
+  std::set<std::filesystem::path> known_;  // the claims of the first list, until its end
+  std::set<std::filesystem::path> gone_;   // the directories whose claims are gone
   bool is_listed_ = false;
 };
 

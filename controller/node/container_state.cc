@@ -53,8 +53,9 @@ void ContainerState::fail_to_start(std::string why, Moment now) {
   count_start();
 }
 
-// A container that waits has the number of restarts that it had when it ended, as kubelet says it:
-// who follows its log would otherwise take the log of the last run for that of the next.
+// A container that waits keeps the number of restarts that it had when it ended; kubelet does the
+// same. Otherwise a client that follows its log would take the log of the last run for that of the
+// next.
 void ContainerState::count_start() {
   if (start_at) ++restarts;
   start_at.reset();

@@ -1,4 +1,4 @@
-// How a container of a pod is, and what becomes of it by the pod's restart policy. Pure.
+// This is the state of a container of a pod, and its future by the pod's restart policy. Pure.
 #pragma once
 
 #include <chrono>
@@ -13,8 +13,8 @@
 
 namespace trainer::node {
 
-// The time for what is reported, and the one for durations: it is not set back or forward, and does
-// not run while the machine sleeps.
+// This is the time for reports, and the one for durations: the latter is not set back or forward,
+// and does not run while the machine sleeps.
 struct Moment {
   using Steady = std::chrono::steady_clock::time_point;
   kube::Time time;
@@ -26,27 +26,27 @@ struct ContainerState {
 
   const ContainerConfig* config = nullptr;
   Phase phase = Phase::kWaiting;
-  std::string reason = "PodInitializing";  // while it waits, and of its end
+  std::string reason = "PodInitializing";  // the reason while it waits, and of its end
   std::string message;
   int exit_code = 0;
   int signal = 0;
   kube::Time started_at;
   kube::Time finished_at;
   std::int64_t restarts = 0;
-  kube::Json last_state;                   // of the start before
-  std::optional<Moment::Steady> start_at;  // when it starts again
+  kube::Json last_state;                   // the state of the start before
+  std::optional<Moment::Steady> start_at;  // it starts again at this time
 
   bool has_failed() const { return phase == Phase::kEnded && exit_code != 0; }
 
   void run(Moment now);
-  // By what waitpid() answered, or with the reason that it never ran.
+  // Ends it by the result of waitpid(), or with the reason why it never ran.
   void end(int wait_status, std::string last_message, Moment now);
   void fail_to_start(std::string why, Moment now);
-  // CrashLoopBackOff as kubelet's: none but a second after the first end, then 10 s, doubled up to
-  // 5 minutes, begun again after 10 minutes of running. Its end becomes last_state.
+  // The wait is kubelet's CrashLoopBackOff: only a second after the first end, then 10 s, doubled
+  // up to 5 minutes, begun again after 10 minutes of running. Its end becomes last_state.
   void wait_for_restart();
 
-  // As core/v1 ContainerStatus.
+  // Returns a core/v1 ContainerStatus.
   kube::Json status(std::string_view pod_uid) const;
 
  private:
@@ -57,7 +57,7 @@ struct ContainerState {
   Moment::Steady ended_{};
 };
 
-// Whether an ended container starts again. Init containers that have succeeded do not.
+// Returns whether an ended container starts again. Init containers that have succeeded do not.
 bool restarts_after(std::string_view restart_policy, const ContainerState& container, bool is_init);
 
 }  // namespace trainer::node

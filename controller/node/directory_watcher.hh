@@ -1,4 +1,4 @@
-// Says when a file has been put into a directory.
+// The watcher reports when a file has been put into a directory.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -11,13 +11,13 @@
 
 namespace trainer::node {
 
-// By inotify, of files that are renamed into place. Where the kernel has no watches left, it says
-// so by watch(): the caller reads now and then. Concurrency: the thread of its executor.
+// It uses inotify, for files that are renamed into place. If the kernel has no watches left,
+// watch() says so: the caller reads at intervals. Concurrency: the thread of its executor.
 class DirectoryWatcher {
  public:
   explicit DirectoryWatcher(const kube::asio::any_io_executor& executor);
 
-  // The number of the watch, to forget it by; -1: there is none.
+  // Returns the number of the watch, with which it is forgotten; -1 says that there is none.
   int watch(const std::filesystem::path& directory, std::function<void()> on_change);
   void forget(int watch);
   kube::Task<void> run();

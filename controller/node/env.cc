@@ -27,7 +27,7 @@ void add_name(std::set<std::string>& names, const Json& reference,
 void add_volume_sources(SourceNames& names, const Json& volume) {
   add_name(names.config_maps, volume.get("configMap"));
   add_name(names.secrets, volume.get("secret"), "secretName");
-  add_name(names.secrets, volume.get("secret"));  // as projected volumes have it
+  add_name(names.secrets, volume.get("secret"));  // projected volumes have it in this form
 }
 
 // metadata.labels['KEY'] -> KEY
@@ -57,7 +57,7 @@ kube::Quantity amount_of(const Json& container, std::string_view resource, const
   return is_limit ? found->second : kube::Quantity();
 }
 
-// One key of a ConfigMap or Secret. nullopt: it is optional and does not exist.
+// Returns one key of a ConfigMap or Secret. nullopt says that it is optional and does not exist.
 Result<std::optional<std::string>> key_value(const Json& selector, bool is_secret,
                                              const Sources& sources) {
   const auto& known = is_secret ? sources.secrets : sources.config_maps;
@@ -172,7 +172,7 @@ Result<std::string> resource_value(const Json& pod, const Json& container, const
   kube::Quantity amount = amount_of(*from, selector.get_string("resource"), facts);
   auto divisor = kube::Quantity::read(selector.get("divisor"));
   if (!divisor || divisor->is_zero()) divisor = kube::Quantity::of(1);
-  // In thousandths: the smallest divisor is 1m.
+  // The amount is in thousandths: the smallest divisor is 1m.
   amount *= 1'000;
   *divisor *= 1'000;
   const std::int64_t whole = amount.value(), part = std::max<std::int64_t>(divisor->value(), 1);

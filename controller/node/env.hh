@@ -1,5 +1,5 @@
-// The environment and the command of a container, as kubelet makes them of the pod and of the
-// ConfigMaps and Secrets that it names. Pure.
+// The environment and the command of a container are made by kubelet's rules from the pod and from
+// the ConfigMaps and Secrets that it names. Pure.
 #pragma once
 
 #include <map>
@@ -15,7 +15,8 @@
 
 namespace trainer::node {
 
-// Names of ConfigMaps, Secrets and PersistentVolumeClaims that a pod uses, also optional ones.
+// These are names of ConfigMaps, Secrets and PersistentVolumeClaims that a pod uses, also optional
+// ones.
 struct SourceNames {
   std::set<std::string> claims;
   std::set<std::string> config_maps;
@@ -23,41 +24,42 @@ struct SourceNames {
 };
 SourceNames sources_of(const kube::Json& pod);
 
-// What was found of them, by name. One that does not exist is not there.
+// These are the objects that were found, by name. One that does not exist is missing.
 struct Sources {
   std::map<std::string, kube::Json, std::less<>> claims;
   std::map<std::string, kube::Json, std::less<>> config_maps;
   std::map<std::string, kube::Json, std::less<>> secrets;
 };
 
-// The data of a ConfigMap (with binaryData) or of a Secret, decoded.
+// Returns the data of a ConfigMap (with binaryData) or of a Secret, decoded.
 std::map<std::string, std::string> data_of(const kube::Json& object, bool is_secret);
 
-// What a pod may read of its node by the downward API.
+// A pod may read this of its node by the downward API.
 struct PodFacts {
   std::string node_name;
   std::string host_address;
   std::string pod_address;
-  kube::ResourceList allocatable;  // of the node: limits of containers that state none
+  kube::ResourceList allocatable;  // the node's amounts: limits of containers that state none
 };
 
-// `metadata.annotations['key']` and the others of downward API. Errors: kUnsupported with the path.
+// Returns `metadata.annotations['key']` and the other fields of the downward API. Errors:
+// kUnsupported with the path.
 kube::Result<std::string> field_value(const kube::Json& pod, std::string_view path,
                                       const PodFacts& facts);
-// The value of a ResourceFieldSelector; `container`: where it names none.
+// Returns the value of a ResourceFieldSelector; `container` is used if it names none.
 kube::Result<std::string> resource_value(const kube::Json& pod, const kube::Json& container,
                                          const kube::Json& selector, const PodFacts& facts);
 
-// envFrom and env of a container. Errors: kNotFound for a source or key that does not exist (yet),
-// kUnsupported for one that is not known; both name the container and the variable.
+// Returns envFrom and env of a container. Errors: kNotFound for a source or key that does not exist
+// (yet), kUnsupported for one that is not known; both name the container and the variable.
 kube::Result<kube::StringMap> declared_env(const kube::Json& pod, const kube::Json& container,
                                            const Sources& sources, const PodFacts& facts);
 
-// Replaces $(NAME) by the variable's value, and $$ by $. What is no variable stays.
+// Replaces $(NAME) by the variable's value, and $$ by $. A text that is no variable stays.
 std::string expand(std::string_view text, const kube::StringMap& variables);
 
-// The environment that containers begin with: the daemon's own, without variables that a training
-// or a cluster sets, and without those that are not UTF-8.
+// Returns the environment that containers begin with: the daemon's own, without variables that a
+// training or a cluster sets, and without those that are not UTF-8.
 kube::StringMap base_environment(const char* const* variables);
 
 }  // namespace trainer::node

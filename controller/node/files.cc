@@ -119,7 +119,7 @@ kube::Result<void> write_file(const std::filesystem::path& path, std::string_vie
                               mode_t mode) {
   const Fd file(open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, mode));
   if (!file || fchmod(file.get(), mode) != 0) return write_failure(path);
-  // Shortened last, so that no reader sees an empty file.
+  // The file is shortened last, so that no reader sees an empty file.
   if (!write_all(file, text) || ftruncate(file.get(), static_cast<off_t>(text.size())) != 0)
     return write_failure(path);
   return {};
@@ -178,7 +178,7 @@ kube::Result<void> make_directories(const std::filesystem::path& path) {
 
 namespace {
 
-// Empty by errno: EXDEV where it leads out of the folder.
+// The result is empty, by errno: EXDEV if it leads out of the folder.
 Fd open_in(const Fd& folder, const std::filesystem::path& path) {
   open_how how{};
   how.flags = O_PATH | O_CLOEXEC;
@@ -186,14 +186,14 @@ Fd open_in(const Fd& folder, const std::filesystem::path& path) {
   return Fd(static_cast<int>(syscall(SYS_openat2, folder.get(), path.c_str(), &how, sizeof how)));
 }
 
-// With its parents.
+// Makes the folder with its parents.
 Fd make_in(const Fd& folder, const std::filesystem::path& path) {
   Fd found = open_in(folder, path);
   if (found || errno != ENOENT) return found;
   const auto parent = path.parent_path();
   const Fd above = parent.empty() ? open_in(folder, ".") : make_in(folder, parent);
   if (!above) return Fd();
-  constexpr mode_t kMode = 0777;  // as the umask allows
+  constexpr mode_t kMode = 0777;  // the umask applies to it
   if (mkdirat(above.get(), path.filename().c_str(), kMode) != 0 && errno != EEXIST) return Fd();
   return open_in(folder, path);
 }

@@ -45,7 +45,7 @@ kube::Error start_error(std::string message) {
   return {kube::ErrorCode::kInvalid, std::move(message)};
 }
 
-// What the new process does. It returns only if it fails.
+// The new process does this. It returns only if it fails.
 Result<void> become(const PodConfig& pod, const ContainerConfig& container,
                     const std::filesystem::path& directory, int socket) {
   setsid();
@@ -68,7 +68,7 @@ Result<void> become(const PodConfig& pod, const ContainerConfig& container,
   std::vector<std::string> words = container.argv, variables = container.env;
   const std::vector<char*> argv = kube::pointers_to(words);
   std::vector<char*> envp = kube::pointers_to(variables);
-  environ = envp.data();  // its PATH decides what is found
+  environ = envp.data();  // its PATH decides which program is found
   reset_signals();
   execvp(argv[0], argv.data());
   if (errno == ENOENT && words[0].find('/') == std::string::npos)

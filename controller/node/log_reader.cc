@@ -24,13 +24,14 @@ off_t size_of(const Fd& file) {
   return fstat(file.get(), &status) == 0 ? status.st_size : 0;
 }
 
-// 0: there is none.
+// The result is 0 if there is none.
 ino_t inode_of(const Fd& file) {
   struct stat status {};
   return fstat(file.get(), &status) == 0 ? status.st_ino : 0;
 }
 
-// Where the last `lines` lines begin. Fewer are there: how many are missing is left in `lines`.
+// Returns where the last `lines` lines begin. If the file has fewer, the number of missing ones is
+// left in `lines`.
 off_t find_tail(const Fd& file, std::int64_t& lines) {
   std::array<char, kPiece> piece;
   off_t at = size_of(file);
@@ -57,7 +58,7 @@ LogReader::LogReader(std::filesystem::path file, LogSelection selection)
   for (const auto& path : {older_log_file(path_), path_})
     if (Fd opened = open_to_read(path)) files_.push_back(std::move(opened));
   if (selection_.since) since_ = selection_.since->to_micro_string();
-  if (!since_.empty()) since_.pop_back();  // Z: the file has more digits
+  if (!since_.empty()) since_.pop_back();  // Z would not sort before further digits
   if (selection_.tail_lines) skip_to_tail(*selection_.tail_lines);
 }
 
@@ -83,7 +84,7 @@ std::string LogReader::next() {
   return out;
 }
 
-// At the end of a file. False: more may come to this one.
+// It is called at the end of a file. Returns false if more may come to this one.
 bool LogReader::open_successor() {
   if (files_.size() == 1) {
     Fd fresh = open_to_read(path_);
@@ -109,7 +110,7 @@ void LogReader::add_lines(std::string& out) {
   rest_.erase(0, begin);
 }
 
-// "TIME stdout F text"
+// The line is "TIME stdout F text".
 void LogReader::add_line(std::string_view line, std::string& out) {
   const auto time = line.find(' ');
   const auto stream = line.find(' ', time + 1);

@@ -1,4 +1,4 @@
-// Reads what log_writer.hh writes, as GET .../pods/NAME/log answers it.
+// Reads the output of log_writer.hh for GET .../pods/NAME/log.
 #pragma once
 
 #include <cstdint>
@@ -20,19 +20,20 @@ struct LogSelection {
   std::optional<kube::Time> since;
 };
 
-// Begins with the older file. Where the file is renamed while it is read (LogWriter starts a new
-// one), it is read to its end, and then the new one is, unless that is of the container's next
-// start.
+// Begins with the older file. If the file is renamed while it is read (LogWriter starts a new one),
+// it is read to its end, and then the new one is, unless that is of the container's next start.
 class LogReader {
  public:
   LogReader(std::filesystem::path file, LogSelection selection);
 
   bool exists() const { return !files_.empty(); }
-  // The next piece, of 64 KiB and one line at most; empty: there is no more for now.
+  // Returns the next piece, of 64 KiB and one line at most; if it is empty, there is no more for
+  // now.
   std::string next();
-  // The limit is reached: nothing ever follows.
+  // Returns whether the limit is reached: nothing ever follows.
   bool is_full() const { return selection_.limit_bytes && *selection_.limit_bytes <= 0; }
-  // The container has started again since this was made: what is read here does not grow.
+  // Returns whether the container has started again since this was made: this log does not grow
+  // then.
   bool is_of_earlier_start() const;
 
  private:
@@ -43,8 +44,8 @@ class LogReader {
 
   std::filesystem::path path_;
   LogSelection selection_;
-  std::string since_;      // as times begin in the file
-  std::vector<Fd> files_;  // what is still to be read; the first is being read
+  std::string since_;      // in the form in which times begin in the file
+  std::vector<Fd> files_;  // the files that are still to be read; the first is being read
   std::string rest_;
   bool is_continued_ = false;  // the last line had no end: no time before the next
 };

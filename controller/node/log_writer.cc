@@ -11,7 +11,8 @@ namespace trainer::node {
 
 namespace {
 
-// kubelet's bound of a termination message that is taken from the log: 2,048 bytes or 80 lines.
+// This is kubelet's bound of a termination message that is taken from the log: 2,048 bytes or 80
+// lines.
 constexpr std::size_t kMaxTail = 2'048;
 constexpr int kMaxTailLines = 80;
 

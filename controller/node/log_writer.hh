@@ -14,16 +14,16 @@
 
 namespace trainer::node {
 
-// Of a container in a pod's directory: what it writes now, what was in that file before it was
-// full, and the same of the container's previous start.
+// These are files of a container in a pod's directory: the present output, the output before that
+// file was full, and the same of the container's previous start.
 std::filesystem::path log_file(const std::filesystem::path& pod, std::string_view container,
                                bool is_previous = false);
 std::filesystem::path older_log_file(const std::filesystem::path& log);
-// Of the start before, where `log` is the current one.
+// Returns that of the start before, if `log` is the current one.
 std::filesystem::path previous_log_file(const std::filesystem::path& log);
 
-// A file and an older one, of 64 MiB each at most. Output that cannot be written, as on a full
-// disk, is dropped: the program goes on, and so does the log once there is room.
+// There are a file and an older one, of 64 MiB each at most. Output that cannot be written, for
+// example to a full disk, is dropped: the program goes on, and so does the log once there is room.
 class LogWriter {
  public:
   enum Stream { kOut, kErr };
@@ -33,9 +33,9 @@ class LogWriter {
   explicit LogWriter(std::filesystem::path file, std::int64_t max_bytes = kMaxBytes);
 
   void write(Stream stream, std::string_view bytes, kube::Time now);
-  // What has no end of line yet is a line, too.
+  // A text without an end of line yet is a line, too.
   void finish(kube::Time now);
-  // The end of what was written, without times, for a termination message: 80 lines or 2 KiB.
+  // Returns the end of the output, without times, for a termination message: 80 lines or 2 KiB.
   std::string tail() const;
 
  private:

@@ -97,7 +97,7 @@ class ConfigMaker {
   }
 
  private:
-  // One for all containers of a pod: the first that is stated.
+  // All containers of a pod have one user: the first that is stated.
   void find_user(const Json& spec) {
     std::vector<const Json*> contexts;
     for (const Json& container : spec.get_array("containers"))
@@ -131,7 +131,7 @@ class ConfigMaker {
       return tl::unexpected(checked.error());
     ContainerConfig made;
     made.name = container.get_string("name");
-    // Its log and its last message are files of this name.
+    // The container's log and its last message are files of this name.
     if (const auto named = child_of(place_.volumes.pod, made.name); !named)
       return tl::unexpected(named.error().at(field + ".name"));
     made.image = container.get_string("image");
@@ -161,8 +161,8 @@ class ConfigMaker {
   kube::StringMap environment_of(const kube::StringMap& declared) const {
     kube::StringMap all = node_.environment;
     all["HOSTNAME"] = place_.name.hostname;
-    // What a pod installs is its own. pip refuses --user together with it, and is tried without by
-    // the SDK.
+    // A pod has its own installed packages. pip refuses --user together with the option, and the
+    // SDK then tries without it.
     const std::string packages = (place_.volumes.pod / kScratch / ".packages").native();
     all["PIP_TARGET"] = packages;
     for (const auto& [name, value] : declared) all[name] = value;
@@ -210,13 +210,13 @@ class ConfigMaker {
     const auto inside = path_below("", below);
     if (!inside) return tl::unexpected(inside.error().at(field + ".subPath"));
     mount.sub_path = inside->native();
-    // What is shared by processes of a machine is the machine's, where pods have none of their own.
+    // Processes of a machine share the machine's memory, unless pods have their own.
     if (node_.tier != Tier::kNamespaces && mount.target == kSharedMemory && is_empty_dir(*volume))
       return {};
     return put_mount(std::move(mount), field, made);
   }
 
-  // Of two at one path the later one counts.
+  // If two mounts have one path, the later one counts.
   Result<void> put_mount(Mount mount, const std::string& field, ContainerConfig& made) const {
     if (node_.tier != Tier::kNamespaces) {
       if (normal((std::filesystem::path(mount.source) / mount.sub_path).native()) == mount.target)

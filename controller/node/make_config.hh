@@ -1,4 +1,4 @@
-// The configuration of a shim, made from a pod. Pure.
+// The configuration of a shim is made from a pod. Pure.
 #pragma once
 
 #include <string>
@@ -14,30 +14,30 @@
 
 namespace trainer::node {
 
-// What is the same for all pods of a node.
+// These are the same for all pods of a node.
 struct NodeFacts {
   Tier tier = Tier::kPlain;
   bool has_network = false;     // pods have a network of their own (network.hh)
-  std::string tier_problem;     // why there is no better one; empty for the best
-  kube::StringMap environment;  // of containers, before their own
+  std::string tier_problem;     // the reason why there is no better one; empty for the best
+  kube::StringMap environment;  // the variables of containers, before their own
   std::vector<Mount> mounts;    // in all containers, before their own
-  std::string working_dir;      // where a container names none; empty: the scratch directory
+  std::string working_dir;      // used if a container names none; empty: the scratch directory
 };
 
-// Where a pod runs, and under which names. (Another PodPlace, of the subcommands, is its place in
-// its job.)
+// This is the directory in which a pod runs, and its names. (Another PodPlace, of the subcommands,
+// is its place in its job.)
 struct PodPlace {
   VolumePlaces volumes;
   PodName name;
   PodFacts facts;      // the pod's address among them
-  Replacements names;  // names of pods -> addresses, where there is no hosts file
+  Replacements names;  // names of pods -> addresses, if there is no hosts file
 };
 
-// Whether the pod asks for the host's ports (spec.hostNetwork).
+// Returns whether the pod asks for the host's ports (spec.hostNetwork).
 bool is_on_host_network(const kube::Json& pod);
 
-// Errors: kUnsupported for what this machine will never run, with the field and a way out;
-// kNotFound for a ConfigMap or Secret that does not exist yet.
+// Errors: kUnsupported for a pod that this machine will never run, with the field and a way to
+// change it; kNotFound for a ConfigMap or Secret that does not exist yet.
 kube::Result<PodConfig> make_config(const kube::Json& pod, const Sources& sources,
                                     const PodPlace& place, const NodeFacts& node);
 

@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t kMaxHostname = 63;
 constexpr std::uint32_t kAddresses = 1U << 22;
 
-// FNV-1a, so that it is the same in each build.
+// The digest is FNV-1a, so that it is the same in each build.
 std::uint32_t digest(std::string_view text) {
   std::uint32_t hash = 2'166'136'261U;
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 16'777'619U;

@@ -43,7 +43,7 @@ Fd unix_socket() {
   return Fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
 }
 
-// Below the folder's descriptor: a path of a socket may have 107 characters only.
+// The address is below the folder's descriptor: a path of a socket may have 107 characters only.
 sockaddr_un address_below(const Fd& folder) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -82,8 +82,8 @@ void raise_descriptor_limit() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-// Whether accept() failed for want of what another client's end, or another process's, gives back:
-// the connection waits meanwhile.
+// Returns whether accept() failed for lack of something that another client's end, or another
+// process's, gives back: the connection waits meanwhile.
 bool is_exhausted(int error) {
   return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
 }
@@ -106,7 +106,7 @@ void send_descriptor(int to, const Fd& sent) {
   send_message(to, {reinterpret_cast<const char*>(&error), sizeof error}, sent.get(), MSG_DONTWAIT);
 }
 
-// Empty, with errno, where there is none.
+// The result is empty, with errno, if there is none.
 Fd receive_descriptor(int from) {
   int error = 0;
   Fd received;
@@ -115,7 +115,7 @@ Fd receive_descriptor(int from) {
   return received;
 }
 
-// False: the client has gone.
+// Returns false if the client has gone.
 bool serve(int client) {
   Wanted wanted;
   const ssize_t got = recv(client, &wanted, sizeof wanted, MSG_DONTWAIT);
@@ -163,7 +163,7 @@ Result<PodNetwork> PodNetwork::open(const std::filesystem::path& state, const Co
     if (auto started = spawn_network(shim, *listening); !started)
       return tl::unexpected(started.error());
   }
-  return join(state);  // it fails where the process has ended at once
+  return join(state);  // it fails if the process has ended at once
 }
 
 Fd PodNetwork::open_socket(int domain, int type, int protocol) const {

@@ -18,14 +18,14 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr int kMaxLinks = 40;  // as the kernel's
+constexpr int kMaxLinks = 40;  // the kernel has the same limit
 constexpr mode_t kOwnFile = 0600;
-constexpr mode_t kOwnMode = 0700;  // of a folder
+constexpr mode_t kOwnMode = 0700;  // the mode of a folder
 constexpr std::string_view kFolder = "folder";
 constexpr std::string_view kFile = "file";
 
-// Whether the user has no number in this user namespace. The directories of the machine's root look
-// so in a container of an ordinary user.
+// Returns whether the user has no number in this user namespace. The directories of the machine's
+// root look so in a container of an ordinary user.
 bool is_unmapped(uid_t user) {
   std::ifstream map("/proc/self/uid_map");
   for (std::uint64_t inside = 0, outside = 0, count = 0; map >> inside >> outside >> count;)
@@ -33,8 +33,9 @@ bool is_unmapped(uid_t user) {
   return map.eof();
 }
 
-// The group that a user has alone, as Debian's and Red Hat's adduser make it: with umask 002 all
-// that its user makes can be written by it. (Debian's OpenSSH accepts it, too.)
+// Returns whether a user has the group alone; adduser of Debian and Red Hat makes such groups. If
+// the umask is 002, the group may write all that its user makes. (Debian's OpenSSH accepts it,
+// too.)
 bool is_own_group(gid_t group) {
   const passwd* const user = getpwuid(geteuid());
   const std::string name = user != nullptr ? user->pw_name : "";
@@ -62,7 +63,7 @@ tl::unexpected<kube::Error> refuse(const fs::path& path, const struct stat& stat
 
 enum class Place { kAbove, kOwn };
 
-// `named` is what the user has named, a folder or a file: errors say to name another one.
+// The user has named `named`, a folder or a file: errors say to name another one.
 kube::Result<void> check(const struct stat& status, const fs::path& path, Place place,
                          std::string_view named) {
   const bool is_own = status.st_uid == geteuid();
@@ -125,7 +126,7 @@ class Walk {
     return at ? enter(Fd()) : system_failure("/");
   }
 
-  // Checks the folder, and goes on from there; without one, checks where the walk is.
+  // Checks the folder, and goes on from there; without one, checks the present folder of the walk.
   kube::Result<void> enter(Fd folder) {
     struct stat status {};
     if (folder) at = std::move(folder);
@@ -176,7 +177,7 @@ kube::Result<Fd> checked(Fd file, const fs::path& path, std::string_view named =
   return file;
 }
 
-// Does not wait for the other end of a pipe that another has put there.
+// This does not wait for the other end of a pipe that another user has put there.
 constexpr int kFlags = O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK;
 
 kube::Result<std::string> read_checked(const kube::Result<Fd>& file, const fs::path& path) {
@@ -250,7 +251,7 @@ kube::Result<Fd> open_owned(const fs::path& file, int flags) {
     return checked(Fd(openat(walk.at.get(), path.filename().c_str(), flags | kFlags, kOwnFile)),
                    path, kFile);
   });
-  // The system's errors have no way out.
+  // The system's errors do not say what to do.
   if (!opened && opened.error().code != kube::ErrorCode::kInvalid)
     opened.error().message += ": let this user write a file there, or name another file";
   return opened;

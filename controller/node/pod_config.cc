@@ -7,7 +7,7 @@
 
 namespace trainer::node {
 
-// How the visitors of api/describe read and write a Tier.
+// The visitors of api/describe read and write a Tier in this way.
 static kube::Json to_json(Tier tier) {
   return static_cast<std::int64_t>(tier);
 }
@@ -78,7 +78,7 @@ kube::Json to_json(const PodConfig& config) {
 
 PodConfig read_pod_config(const kube::Json& value) {
   PodConfig config;
-  kube::FieldErrors errors;  // none: the agent has written it
+  kube::FieldErrors errors;  // there are none: the agent has written it
   wire::read_object(value, wire::FieldPath(""), config, errors);
   return config;
 }

@@ -31,12 +31,12 @@ using kube::Result;
 using kube::Task;
 
 constexpr Milliseconds kRetry{500};
-// How often the state is checked where no descriptor or watch reports a change.
+// The state is checked at this interval if no descriptor or watch reports a change.
 constexpr Milliseconds kPoll{1'000};
 constexpr Milliseconds kBrief{50};
 
-// What is looked at here: not who has written what, and of a finished pod, which may stay for long,
-// only its names.
+// Only these parts are read here: not who has written a field, and only the names of a finished
+// pod, which may stay for long.
 Json shortened(Json pod) {
   pod["metadata"].erase("managedFields");
   if (!kube::is_pod_over(pod)) return pod;
@@ -95,7 +95,7 @@ StatusFacts PodRunner::status_facts() const {
   return {kHostAddress, address(), is_ready_, deadline(), is_late_};
 }
 
-// null: the shim has not reported it yet.
+// The result is null if the shim has not reported it yet.
 const Json& PodRunner::report_on(std::string_view container) const {
   for (const char* list : {"initContainerStatuses", "containerStatuses"})
     for (const Json& status : report_.get_array(list))
@@ -151,8 +151,8 @@ Task<bool> PodRunner::start() {
   }
 }
 
-// Whether the pod has been started before, by this process or an earlier one; then its shim is
-// followed. A pod whose shim was killed before it wrote a report counts as not started.
+// Returns whether the pod has been started before, by this process or an earlier one; then its shim
+// is followed. A pod whose shim was killed before it wrote a report counts as not started.
 bool PodRunner::adopt() {
   if (access((directory_ / kConfigFile).c_str(), F_OK) != 0) return false;
   const Fd lock = lock_pod(directory_);
@@ -168,7 +168,7 @@ bool PodRunner::adopt() {
 }
 
 Task<Result<void>> PodRunner::try_start() {
-  // The one that it replaces has its name and its address until its end.
+  // The pod that it replaces has its name and its address until its end.
   if (address() != kHostAddress && node_.is_taken(address(), uid_))
     co_return kube::fail(ErrorCode::kConflict, "the processes of another pod of this name end");
   SourceNames names = sources_of(pod_);
@@ -215,12 +215,12 @@ std::string PodRunner::hosts() const {
 void PodRunner::refresh_hosts() const {
   if (access((directory_ / kHostsFile).c_str(), F_OK) != 0) return;
   const std::string text = hosts();
-  // In place: it is mounted.
+  // The file is written in place, since it is mounted.
   if (read_file(directory_ / kHostsFile).value_or("") != text)
     static_cast<void>(write_file(directory_ / kHostsFile, text, 0644));
 }
 
-// By its config, which an earlier process may have written.
+// The pod's config decides, which an earlier process may have written.
 bool PodRunner::uses(const std::filesystem::path& folder) const {
   if (kube::is_pod_over(pod_)) return false;
   const auto text = read_owned_below(directory_ / kConfigFile);
@@ -251,8 +251,8 @@ void PodRunner::await_exit() {
                     });
 }
 
-// By the lock, which nothing but the shim can hold. It consists of two processes where it has
-// namespaces; the second is to end with the one that is observed.
+// The lock is checked, which only the shim can hold. With namespaces, the shim consists of two
+// processes; the second one ends with the one that is observed.
 void PodRunner::check_shim() {
   is_alive_ = is_alive_ && !lock_pod(directory_);
   if (is_alive_ && has_exited_) kill_marked(uid_);
@@ -262,7 +262,8 @@ void PodRunner::read_report() {
   const auto text = read_owned_below(directory_ / kStatusFile);
   auto report = text ? kube::parse_json(*text) : tl::unexpected(text.error());
   if (!report) return;
-  const bool is_first = report_.is_null() && child_ < 0;  // of an adopted pod: known before
+  // The report of an adopted pod was known before.
+  const bool is_first = report_.is_null() && child_ < 0;
   const Json before = std::exchange(report_, std::move(*report));
   if (is_first) return;
   for (PodEvent& event : events_of(before, report_))
@@ -328,7 +329,7 @@ Task<bool> PodRunner::write(Json status) {
     if (auto pod = kube::parse_json(*written)) update(std::move(*pod));
     co_return true;
   }
-  // Gone, or another of its name is there: the watch says so.
+  // The pod is gone, or another of its name exists: the watch says so.
   const ErrorCode code = written.error().code;
   if (code == ErrorCode::kNotFound || code == ErrorCode::kConflict) co_return true;
   node_.note(fmt::format("pod {}: its status cannot be written: {}", key_.to_string(),
@@ -369,7 +370,7 @@ Task<void> PodRunner::end_processes() {
     co_await pause(kRound);
     check_shim();
   }
-  // Twice: a process may have started another one meanwhile.
+  // The processes are ended twice: a process may have started another one meanwhile.
   if (is_alive_ || !report_.get_bool("isOver"))
     for (int round = 0; round < 2 && !kill_marked(uid_); ++round) co_await pause(kRound);
   is_alive_ = false;

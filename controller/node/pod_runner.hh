@@ -1,5 +1,5 @@
-// The life of one pod on this node: the start of its shim, or its adoption (an earlier daemon has
-// started it), its status, its end.
+// This is the life of one pod on this node: the start of its shim, or its adoption (an earlier
+// daemon has started it), its status, its end.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -30,7 +30,7 @@
 
 namespace trainer::node {
 
-// What all pods of a node share. Outlives them.
+// All pods of a node share this, which outlives them.
 struct NodeContext {
   NodeContext(kube::asio::io_context& io_, kube::ApiClient& client_, const NodeOptions& options_)
       : io(io_),
@@ -47,10 +47,10 @@ struct NodeContext {
   void note(std::string_view text) const {
     if (options.on_note) options.on_note(text);
   }
-  // Connects to the network of pods, where they have one, or starts it. It starts it
-  // again where the process that has it was killed: then pods that run already reach no new pod.
+  // Connects to the network of pods, if they have one, or starts it. It starts it again if the
+  // process that has it was killed: then running pods reach no new pod.
   kube::Result<void> join_network();
-  // With all that is in it; on another thread, for it may be large.
+  // Removes the directory with its contents; on another thread, since it may be large.
   void remove_later(std::filesystem::path directory) {
     boost::asio::post(removals, [directory = std::move(directory)] {
       std::error_code ignored;
@@ -69,12 +69,12 @@ struct NodeContext {
   kube::EventRecorder events;
   DirectoryWatcher directories;
   kube::TaskGroup tasks;                 // all of the node's
-  boost::asio::thread_pool removals{1};  // of directories
-  // Of the pods of a namespace, by all their names, and of the pods that one finds by name. The
-  // agent's; called while a pod starts.
+  boost::asio::thread_pool removals{1};  // removals of directories
+  // Returns the pods of a namespace by all their names, and the pods that one finds by name. The
+  // agent has the function; it is called while a pod starts.
   std::function<Replacements(const PodName& of)> replacements;
   std::function<std::map<PodName, std::string>(const PodName& of)> neighbours;
-  // Whether another pod's processes have this address.
+  // Returns whether another pod's processes have this address.
   std::function<bool(const std::string& address, const std::string& uid)> is_taken;
 };
 
@@ -88,8 +88,8 @@ class PodRunner : public std::enable_shared_from_this<PodRunner> {
   // A watch event of the pod: changed, or deleted.
   void update(kube::Json pod);
   void remove();
-  // Until the pod is removed and its processes are gone. For a pod that is bound to this node,
-  // once.
+  // Runs until the pod is removed and its processes are gone. It is called once, for a pod that is
+  // bound to this node.
   kube::Task<void> run();
   // Ends its processes as a deletion would, without deleting it.
   void stop(int grace);
@@ -98,17 +98,18 @@ class PodRunner : public std::enable_shared_from_this<PodRunner> {
   const kube::ObjectKey& key() const { return key_; }
   const PodName& name() const { return name_; }
   const std::string& uid() const { return uid_; }
-  // Of its names; for others' hosts files as soon as it exists.
+  // Returns the address of its names; other pods' hosts files have it as soon as the pod exists.
   std::string address() const;
-  // Whether a shim holds it.
+  // Returns whether a shim holds it.
   bool has_processes() const { return is_alive_; }
-  // Whether its status is still updated from the reports of its shim.
+  // Returns whether its status is still updated from the reports of its shim.
   bool is_followed() const { return is_followed_; }
   bool is_running(std::string_view container) const;
-  // Whether it has ended and will start again.
+  // Returns whether it has ended and will start again.
   bool is_restarting(std::string_view container) const;
   const std::filesystem::path& directory() const { return directory_; }
-  // Whether it has not ended, and mounts what is in this folder. (In tiers without mounts: false.)
+  // Returns whether it has not ended, and mounts this folder or one in it. (In tiers without
+  // mounts: false.)
   bool uses(const std::filesystem::path& folder) const;
   // Writes its hosts file again, if it has one.
   void refresh_hosts() const;
@@ -138,8 +139,8 @@ class PodRunner : public std::enable_shared_from_this<PodRunner> {
   StatusFacts status_facts() const;
   bool is_over() const { return report_.get_bool("isOver"); }
   bool is_deleting() const;
-  int grace() const;      // of its deletion
-  int own_grace() const;  // as its spec says
+  int grace() const;      // the grace period of its deletion
+  int own_grace() const;  // the grace period of its spec
   void note_start();
   std::optional<kube::Time> deadline() const;
   void touch();
@@ -159,8 +160,8 @@ class PodRunner : public std::enable_shared_from_this<PodRunner> {
   pid_t child_ = -1;         // the shim, if this process has started it
   std::optional<boost::asio::posix::stream_descriptor> shim_;
   std::optional<int> asked_grace_;
-  // status.startTime by the steady clock, from when it is known here: a clock that is set, or a
-  // machine that sleeps, moves no deadline.
+  // This is status.startTime by the steady clock, from when it is known here: a clock that is set,
+  // or a machine that sleeps, moves no deadline.
   std::optional<kube::Clock::Steady> started_;
   bool is_late_ = false;  // its deadline has passed, and it was asked to end
   kube::Notifier changed_;

@@ -1,4 +1,4 @@
-// The start of a pod: what it reads, its directory, its shim.
+// A pod is started here: its objects are read, its directory is made, its shim is started.
 #pragma once
 
 #include <sys/types.h>
@@ -14,12 +14,12 @@
 
 namespace trainer::node {
 
-// ConfigMaps, Secrets and PersistentVolumeClaims of a namespace.
+// Reads ConfigMaps, Secrets and PersistentVolumeClaims of a namespace.
 kube::Task<kube::Result<Sources>> fetch_sources(kube::ApiClient& client, std::string ns,
                                                 SourceNames names);
 
 // Makes the pod's directory, with its volumes and this text as its hosts file, and starts its shim:
-// a child process. Errors: those of make_config() and make_volumes(); kConflict where another shim
+// a child process. Errors: those of make_config() and make_volumes(); kConflict if another shim
 // holds the pod.
 kube::Result<pid_t> start_shim(const kube::Json& pod, const Sources& sources, const PodPlace& place,
                                const NodeFacts& facts, const std::string& hosts,

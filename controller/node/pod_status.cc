@@ -47,8 +47,8 @@ std::string_view phase_of(const Json& report) {
   return has_one && all_of(report, "initContainerStatuses", has_succeeded) ? "Running" : "Pending";
 }
 
-// Whether the pod was ended by its deadline, not before it: a container ended after it, or waited
-// for its restart.
+// Returns whether the pod was ended by its deadline, not before it: a container ended after it, or
+// waited for its restart.
 bool has_exceeded_deadline(const StatusFacts& facts, const Json& report, Time now) {
   const auto& deadline = facts.deadline;
   if (!report.get_bool("isOver")) return false;
@@ -82,7 +82,7 @@ void set(std::vector<Condition>& conditions, std::string_view type, bool value,
   kube::set_condition(conditions, std::move(condition), now);
 }
 
-// Named as kubelet names them (pkg/kubelet/status/generate.go).
+// The names are kubelet's (pkg/kubelet/status/generate.go).
 Json conditions_json(const Json& pod, std::string_view phase, bool is_initialized, bool is_ready,
                      Time now) {
   const std::string_view reason = phase == "Succeeded" ? "PodCompleted"

@@ -27,12 +27,12 @@ void PodRunner::note_start() {
   started_ = clock.steady() - std::max(clock.now() - *start, std::chrono::microseconds(0));
 }
 
-// When its activeDeadlineSeconds run out, by the clock as it is set now.
+// Returns when its activeDeadlineSeconds run out, by the present setting of the clock.
 std::optional<kube::Time> PodRunner::deadline() const {
   const auto seconds = active_deadline_of(pod_);
   if (!seconds || !started_) return std::nullopt;
   const kube::Clock& clock = node_.client.clock();
-  // A number that a user has written: the sum may not overflow.
+  // A user has written the number, so the sum may not overflow.
   constexpr std::chrono::hours kLongest(24 * 365 * 100);
   const auto left =
       std::min<std::chrono::seconds>(*seconds, kLongest) - (clock.steady() - *started_);

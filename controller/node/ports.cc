@@ -32,7 +32,7 @@ constexpr std::uint32_t kArchitecture = AUDIT_ARCH_AARCH64;
 constexpr std::uint32_t kArchitecture = 0;  // none: programs bind the host's ports
 #endif
 
-// ::ffff:A.B.C.D
+// The address is ::ffff:A.B.C.D.
 in6_addr mapped(in_addr address) {
   in6_addr made{};
   made.s6_addr[10] = made.s6_addr[11] = 0xff;
@@ -40,7 +40,8 @@ in6_addr mapped(in_addr address) {
   return made;
 }
 
-// The IPv4 address that an IPv6 address means on this machine; nullopt: it is another one.
+// Returns the IPv4 address that an IPv6 address means on this machine; nullopt if it means another
+// one.
 std::optional<in_addr> as_v4(const in6_addr& address) {
   in_addr v4{};
   if (IN6_IS_ADDR_UNSPECIFIED(&address)) {
@@ -239,7 +240,7 @@ std::optional<int> PortSupervisor::decide(int listener, const seccomp_notif& cal
   return std::nullopt;
 }
 
-// Not carried out here: it may take long, and others would wait.
+// The call is not executed here: it may take long, and others would wait.
 std::optional<int> PortSupervisor::decide_connect(int listener, const seccomp_notif& call,
                                                   const SocketAddress& address, std::size_t size) {
   const auto to = redirect_connect(address, own_, bound_);

@@ -36,38 +36,40 @@ union SocketAddress {
 
 // The port in host order; nullopt for a family without ports.
 std::optional<std::uint16_t> port_of(const SocketAddress& address);
-// Pure: where a bind() or connect() goes instead; nullopt: nowhere else. An IPv6 socket gets the
-// mapped form of `own`. `is_any_port`: a bind to port 0 is moved, too.
+// Pure. Returns where a bind() or connect() goes instead; nullopt: nowhere else. An IPv6 socket
+// gets the mapped form of `own`. `is_any_port` says that a bind to port 0 is moved, too.
 std::optional<SocketAddress> redirect_bind(const SocketAddress& address, in_addr own,
                                            bool is_any_port = false);
 std::optional<SocketAddress> redirect_connect(const SocketAddress& address, in_addr own,
                                               const std::set<std::uint16_t>& bound);
 
-// For the calling thread and what it starts, for good. The result is where notifications are
-// received: without a receiver the calls of programs under the filter fail with ENOSYS. Errors: the
-// kernel does not offer it, or another filter with a receiver is there. Sets no_new_privs.
+// The filter is for the calling thread and the processes that it starts, and stays for good. The
+// result is the descriptor at which notifications are received: without a receiver the calls of
+// programs under the filter fail with ENOSYS. Errors: the kernel does not offer it, or there is
+// another filter with a receiver. Sets no_new_privs.
 kube::Result<Fd> install_port_filter();
 
-// The receiver for the containers of one pod. Concurrency: one thread, which may not be under the
-// filter itself.
+// This is the receiver for the containers of one pod. Concurrency: one thread, which may not be
+// under the filter itself.
 class PortSupervisor {
  public:
   explicit PortSupervisor(in_addr own, std::optional<PodNetwork> network = std::nullopt);
   ~PortSupervisor();
 
-  // Serves one notification of a listener that is readable. False: all programs under this filter
-  // have ended.
+  // Serves one notification of a listener that is readable. Returns false if all programs under
+  // this filter have ended.
   bool serve(int listener);
 
  private:
   struct Buffers;
-  // What the program gets: an errno, 0, or nullopt: the kernel goes on with its call.
+  // Returns what the program gets: an errno, 0, or nullopt if the kernel goes on with its call.
   std::optional<int> decide(int listener, const seccomp_notif& call);
   std::optional<int> decide_connect(int listener, const seccomp_notif& call,
                                     const SocketAddress& address, std::size_t size);
   std::optional<int> bind_copy(int listener, const seccomp_notif& call, const SocketAddress& to,
                                std::size_t size);
-  // Replaces the socket where it is in another network than that of its peers. False: it cannot be.
+  // Replaces the socket if it is in another network than that of its peers. Returns false if it
+  // cannot be replaced.
   bool move(int listener, const seccomp_notif& call, Fd& socket, bool is_of_pods);
   void note_bound(const Fd& socket);
 

@@ -1,4 +1,4 @@
-// GET .../pods/NAME/log, as kubelet answers it (pkg/kubelet/kubelet_pods.go,
+// GET .../pods/NAME/log is answered by kubelet's rules (pkg/kubelet/kubelet_pods.go,
 // validateContainerLogStatus).
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -75,7 +75,7 @@ Task<Result<void>> NodeAgent::read_logs(kube::server::LogQuery query, WriteLog w
                          query.pod.name, waiting_reason(runner->pod(), *container));
   bool is_wanted = co_await write(std::string());
   while (is_wanted && !reader.is_full()) {
-    // Asked before reading, so that nothing is missed at the end.
+    // This is asked before reading, so that nothing is missed at the end.
     const bool is_growing = query.is_followed && !query.is_previous && runner->has_processes() &&
                             runner->is_running(*container) && !reader.is_of_earlier_start();
     std::string piece = reader.next();

@@ -55,7 +55,7 @@ Task<bool> accepts_connections(std::string address, unsigned short port, kube::M
   co_return connected&&* connected;
 }
 
-// Empty where the machine's network leads to the pod.
+// The result is empty if the machine's network leads to the pod.
 Fd PodRunner::socket_to_pods() const {
   const bool is_in_network = address() != kHostAddress && node_.join_network();
   return is_in_network && node_.network ? node_.network->open_socket(AF_INET, SOCK_STREAM, 0)

@@ -1,4 +1,4 @@
-// Readiness probes by TCP.
+// Readiness probes are made by TCP.
 #pragma once
 
 #include <optional>
@@ -19,11 +19,11 @@ struct ReadinessProbe {
   int failure_threshold = 3;
 };
 
-// Pure: the container's, with its port's number; nullopt where it has none by tcpSocket.
+// Pure. Returns the container's probe, with its port's number; nullopt if it has none by tcpSocket.
 std::optional<ReadinessProbe> readiness_probe_of(const kube::Json& container);
 
-// Whether the address accepts a connection in time. `socket`: one that is to be used; empty: a new
-// one of this process.
+// Returns whether the address accepts a connection in time. `socket` is the one to use; if it is
+// empty, a new one of this process is used.
 kube::Task<bool> accepts_connections(std::string address, unsigned short port,
                                      kube::Milliseconds limit, Fd socket = Fd());
 

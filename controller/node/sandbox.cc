@@ -28,7 +28,7 @@ namespace {
 
 using kube::Result;
 
-// Unlike write_file(), for what the kernel reads from one write.
+// Unlike write_file(), this is for files that the kernel reads from one write.
 Result<void> write_to_kernel(const char* path, const std::string& text) {
   const Fd file(open(path, O_WRONLY | O_CLOEXEC));
   if (!file || write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))
@@ -36,7 +36,8 @@ Result<void> write_to_kernel(const char* path, const std::string& text) {
   return {};
 }
 
-// One user and one group, whose numbers inside are the pod's wish; without one they stay.
+// Maps one user and one group, whose numbers inside are those that the pod asks for; without these
+// they stay.
 Result<void> map_ids(const PodConfig& pod, uid_t user, gid_t group) {
   if (auto denied = write_to_kernel("/proc/self/setgroups", "deny"); !denied) return denied;
   const auto map = [](std::optional<std::int64_t> inside, std::int64_t outside) {
@@ -47,8 +48,8 @@ Result<void> map_ids(const PodConfig& pod, uid_t user, gid_t group) {
   return write_to_kernel("/proc/self/uid_map", map(pod.run_as_user, user));
 }
 
-// root needs no user namespace, and without one it keeps all its users. One with few rights, as in
-// a container, is tried like any other user.
+// root needs no user namespace, and without one it keeps all its users. A root with few rights, for
+// example in a container, is tried like any other user.
 Result<void> leave_namespaces(const PodConfig& pod) {
   constexpr int kFlags = CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWUTS | CLONE_NEWIPC;
   const uid_t user = geteuid();
@@ -59,8 +60,7 @@ Result<void> leave_namespaces(const PodConfig& pod) {
   return map_ids(pod, user, group);
 }
 
-// For the process that stays outside of the namespaces: passes signals of the agent on to the other
-// one.
+// The process that stays outside of the namespaces passes signals of the agent on to the other one.
 [[noreturn]] void relay_to(pid_t first) {
   sigset_t awaited;
   sigemptyset(&awaited);
@@ -92,7 +92,7 @@ Result<void> bind(const std::string& source, const std::string& target) {
   return mount_at(source.c_str(), target, nullptr, MS_BIND | MS_REC);
 }
 
-// A mount of an ordinary user must keep what the host's mount forbids.
+// A mount of an ordinary user must keep the restrictions of the host's mount.
 Result<void> make_read_only(const std::string& target) {
   struct statvfs host {};
   if (statvfs(target.c_str(), &host) != 0) return system_failure(target);
@@ -111,7 +111,7 @@ bool is_below(std::string_view path, std::string_view folder) {
          (folder == "/" || path[folder.size()] == '/');
 }
 
-// Consoles and the like: hundreds of mounts that no container uses.
+// Consoles and similar mounts are hundreds that no container uses.
 bool is_console(std::string_view name) {
   return (name.starts_with("tty") && name.size() > 3) || name.starts_with("vcs") ||
          name.starts_with("loop") || name.starts_with("ram");
@@ -185,7 +185,7 @@ class Tree {
     if (auto made = S_ISDIR(status.st_mode) ? make_folder(target) : make_file(target); !made)
       return made;
     if (opened_.contains(path)) return open_folder(path);
-    // What cannot be mounted (a network's file system that is gone) is there, empty.
+    // A folder that cannot be mounted (a network's file system that is gone) exists, but is empty.
     static_cast<void>(bind(path, target));
     return {};
   }
@@ -204,7 +204,7 @@ Result<void> enter_namespaces(const PodConfig& pod) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (sethostname(pod.hostname.data(), pod.hostname.size()) != 0)
     return system_failure("host name " + pod.hostname);
-  // The host's later mounts arrive here, none goes back.
+  // The host's later mounts arrive here, and none goes back.
   if (auto done = mount_at(nullptr, "/", nullptr, MS_REC | MS_SLAVE); !done) return done;
   constexpr unsigned long kSafe = MS_NOSUID | MS_NODEV;
   if (auto done = mount_at("proc", "/proc", "proc", kSafe | MS_NOEXEC); !done) return done;
@@ -250,7 +250,7 @@ Result<TreePlan> plan_tree(const std::vector<Mount>& mounts) {
 Result<void> enter_tree(const std::string& root, std::vector<Mount> mounts) {
   // Other containers of the pod have other trees.
   if (unshare(CLONE_NEWNS) != 0) return system_failure("mount namespace");
-  std::vector<Fd> sub_paths;  // what they lead to stays the same until it is mounted
+  std::vector<Fd> sub_paths;  // their targets do not change until they are mounted
   for (Mount& mount : mounts) {
     std::error_code error;
     const auto real = std::filesystem::weakly_canonical(mount.target, error);

@@ -39,7 +39,7 @@ using kube::Json;
 using Phase = ContainerState::Phase;
 
 constexpr std::size_t kMaxMessage = 4'096;
-constexpr std::chrono::seconds kRetry{1};  // of a status that could not be written
+constexpr std::chrono::seconds kRetry{1};  // the interval of tries to write a status
 
 Moment::Steady steady() {
   return std::chrono::steady_clock::now();
@@ -70,7 +70,7 @@ class Shim {
   void add(const ContainerConfig& container, bool is_init);
   bool is_over() const;
   void fail_all(const std::string& why);
-  // Starts what is due.
+  // Starts the containers that are due.
   void advance();
   void start(Running& container);
   void wait_for_events();
@@ -88,20 +88,20 @@ class Shim {
 
   const std::filesystem::path directory_;
   const PodConfig pod_;
-  const pid_t shim_;  // as the agent knows it
+  const pid_t shim_;  // the process that the agent knows
   std::vector<Running> containers_;
   std::optional<PortSupervisor> ports_;
   Fd signals_;
   bool is_stopping_ = false;
   std::optional<Moment::Steady> kill_at_;
-  bool has_changed_ = false;  // since the status was written
+  bool has_changed_ = false;  // it has changed since the status was written
 };
 
 void Shim::add(const ContainerConfig& container, bool is_init) {
   Running& added = containers_.emplace_back();
   added.config = &container;
   added.is_init = is_init;
-  if (pod_.init_containers.empty()) added.reason = "ContainerCreating";  // as kubelet
+  if (pod_.init_containers.empty()) added.reason = "ContainerCreating";  // kubelet sets the same
 }
 
 bool Shim::has_running() const {
@@ -109,7 +109,8 @@ bool Shim::has_running() const {
                      [](const Running& each) { return each.phase == Phase::kRunning; });
 }
 
-// After advance() an ended container waits again where it restarts, so an ended one stays so.
+// After advance(), an ended container that restarts waits again, so any other ended one stays
+// ended.
 bool Shim::is_over() const {
   if (has_running()) return false;
   if (is_stopping_) return true;
@@ -119,7 +120,8 @@ bool Shim::is_over() const {
                      [](const Running& each) { return each.is_init && each.has_failed(); });
 }
 
-// For good, whatever the restart policy: a container would be started outside of the namespaces.
+// This is final, whatever the restart policy: a container would be started outside of the
+// namespaces.
 void Shim::fail_all(const std::string& why) {
   is_stopping_ = true;
   for (Running& container : containers_) container.fail_to_start(why, now());
@@ -130,10 +132,11 @@ int Shim::run() {
   sigemptyset(&awaited);
   for (const int signal : {SIGTERM, SIGCHLD, SIGINT, SIGHUP, SIGPIPE}) sigaddset(&awaited, signal);
   sigprocmask(SIG_BLOCK, &awaited, nullptr);
-  // As long as there is no status.json, no container has been started, and the agent may start this
+  // While there is no status.json, no container has been started, and the agent may start this
   // pod again.
   await_status();
-  // Now: below it is in another user namespace, where the folder may be out of reach.
+  // The connection is made now: later, this process is in another user namespace, where the folder
+  // may be out of reach.
   std::optional<PodNetwork> network;
   if (pod_.has_network) {
     if (auto joined = PodNetwork::join(directory_.parent_path().parent_path()))
@@ -157,7 +160,7 @@ int Shim::run() {
     wait_for_events();
   }
   kill_descendants();
-  // Without it, a pod that has succeeded would count as killed.
+  // Without the status, a pod that has succeeded would count as killed.
   await_status();
   return 0;
 }
@@ -176,13 +179,13 @@ void Shim::advance() {
     if (is_stopping_) return;
     if (container.phase == Phase::kWaiting && container.start_at.value_or(steady()) <= steady())
       start(container);
-    // Also one that could not be started.
+    // This includes a container that could not be started.
     if (container.phase == Phase::kEnded &&
         restarts_after(pod_.restart_policy, container, container.is_init)) {
       container.wait_for_restart();
       has_changed_ = true;
     }
-    // One after the other, and all of them before the others.
+    // Init containers start one after the other, and all of them before the others.
     if (container.is_init && (container.phase != Phase::kEnded || container.has_failed())) return;
   }
 }
@@ -223,7 +226,7 @@ void Shim::wait_for_events() {
   for (const Running& container : containers_)
     for (const Fd* fd :
          {&container.process.out, &container.process.err, &container.process.listener})
-      events.push_back({fd->get(), POLLIN, 0});  // a negative one is passed by
+      events.push_back({fd->get(), POLLIN, 0});  // a negative one is ignored
   if (poll(events.data(), events.size(), milliseconds_to_wait()) < 0) return;
   auto event = events.begin() + 1;
   for (Running& container : containers_) {
@@ -271,7 +274,8 @@ void Shim::end(Running& container, int wait_status) {
   has_changed_ = true;
   kill(-container.process.process, SIGKILL);  // its session
   container.end(wait_status, {}, now());
-  // What it has left behind goes with it, as far as it can be distinguished from other containers'.
+  // Processes that it has left behind are killed with it, as far as they can be distinguished from
+  // other containers'.
   if (!has_running()) kill_descendants();
   drain(container);
   container.message = last_message(container, wait_status);
@@ -286,7 +290,7 @@ void Shim::drain(Running& container) {
   container.process = Launched();
 }
 
-// True: there may be more.
+// Returns true if there may be more.
 bool Shim::copy_output(Fd& from, LogWriter::Stream stream, Running& container) {
   std::array<char, 65'536> piece;
   const ssize_t got = from ? read(from.get(), piece.data(), piece.size()) : 0;

@@ -65,7 +65,7 @@ std::optional<Value> value_of(const Fd& socket, Option option, socklen_t& size) 
   return value;
 }
 
-// The kernel answers twice what was set.
+// The kernel returns twice the value that was set.
 void copy_buffer_size(const Fd& from, const Fd& to, int name) {
   int wanted = 0, has = 0;
   socklen_t size = sizeof wanted;
@@ -88,7 +88,7 @@ bool is_closed_on_exec(const WaitingCall& call) {
 }
 
 // Lets this process have a descriptor of this number, for a moment: processes that it starts later
-// have the limit that it had.
+// have the former limit.
 class RoomFor {
  public:
   explicit RoomFor(int number) {
@@ -109,8 +109,8 @@ class RoomFor {
   bool is_raised_ = false;
 };
 
-// Adds the socket where the old one is a member: "tfd: 5 events: 19 data: 7f..." in fdinfo. False:
-// there is a set that does not have it.
+// Adds the socket to the set if the old one is a member: "tfd: 5 events: 19 data: 7f..." in fdinfo.
+// Returns false if there is a set that does not have it.
 bool add_to_sets(const WaitingCall& call, const Fd& fresh) {
   const std::string folder = fmt::format("/proc/{}/fd", call.process);
   const std::unique_ptr<DIR, int (*)(DIR*)> listing(opendir(folder.c_str()), closedir);
@@ -175,7 +175,7 @@ bool add_to_set(const Fd& set, const Fd& fresh, int number, epoll_event event) {
   return is_added;
 }
 
-// Where a set has not taken the socket, the others lose it again when the caller closes it.
+// If a set has not taken the socket, the others lose it again when the caller closes it.
 bool replace_socket(const WaitingCall& call, const Fd& fresh) {
   if (!add_to_sets(call, fresh)) return false;
   seccomp_notif_addfd added{};

@@ -10,25 +10,25 @@
 
 namespace trainer::node {
 
-// A call of bind() or connect() that waits for an answer, and the socket that it is about.
+// This is a call of bind() or connect() that waits for an answer, and the socket that it is about.
 struct WaitingCall {
   int listener = -1;  // the listener of the seccomp filter
   std::uint64_t id = 0;
   pid_t process = -1;
-  int socket = -1;  // its number there
+  int socket = -1;  // its number in the process
 };
 
 // Gives `to` the options and flags of `from` that a program may have set.
 void copy_options(const Fd& from, const Fd& to);
 
 // Makes `fresh` a member of the epoll set, as the descriptor `number` of the process that has the
-// set. Descriptors of this process stay as they are, whatever their numbers. False, by errno: the
-// set does not have it.
+// set. Descriptors of this process do not change, whatever their numbers. Returns false, by errno,
+// if the set does not have it.
 bool add_to_set(const Fd& set, const Fd& fresh, int number, epoll_event event);
 
-// The process has `fresh` from now on, with the flags of the descriptor, and in all epoll sets
-// where the old one is. Other descriptors of the old one, which dup() has made, stay. False: it was
-// not possible, and the process keeps its own socket; the caller closes `fresh`.
+// The process has `fresh` from now on, with the flags of the descriptor, and in all epoll sets that
+// have the old one. Other descriptors of the old one, which dup() has made, stay. Returns false if
+// it was not possible, and the process keeps its own socket; the caller closes `fresh`.
 bool replace_socket(const WaitingCall& call, const Fd& fresh);
 
 }  // namespace trainer::node

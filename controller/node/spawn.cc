@@ -26,7 +26,7 @@ namespace {
 
 constexpr int kProbeLimit = 15'000;  // milliseconds
 
-// With nothing of this process but `inherited` as descriptor 3, and standard input.
+// The child has nothing of this process except `inherited` as descriptor 3, and standard input.
 kube::Result<pid_t> spawn(Command words, std::vector<std::string> variables, int output,
                           int inherited) {
   posix_spawn_file_actions_t actions;
@@ -35,7 +35,7 @@ kube::Result<pid_t> spawn(Command words, std::vector<std::string> variables, int
   posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
   posix_spawn_file_actions_adddup2(&actions, output, STDERR_FILENO);
   posix_spawn_file_actions_adddup2(&actions, inherited, kLockDescriptor);
-  // Asio's sockets are inherited otherwise, and the server's port would be taken after its end.
+  // Asio's sockets are inherited otherwise, and the server's port would be in use after its end.
   posix_spawn_file_actions_addclosefrom_np(&actions, kLockDescriptor + 1);
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
@@ -76,7 +76,7 @@ kube::Result<pid_t> spawn_shim(const Command& shim, const std::filesystem::path&
   if (!log) return tl::unexpected(log.error());
   Command words = shim;
   words.push_back(directory);
-  // By the marker it is found where only one of its processes was killed.
+  // The pod is found by the marker if only one of its processes was killed.
   std::vector<std::string> variables = own_variables();
   const std::string marker = std::string(kPodMarker) + "=";
   std::erase_if(variables, [&marker](const std::string& each) { return each.starts_with(marker); });
@@ -88,7 +88,7 @@ kube::Result<void> spawn_network(const Command& shim, const Fd& listening) {
   const Fd null(open("/dev/null", O_WRONLY | O_CLOEXEC));
   Command words = shim;
   words.emplace_back("network");
-  // No one waits for its end: as a rule it is after that of this process.
+  // No one waits for its end: as a rule it ends after this process.
   const auto child = spawn(std::move(words), own_variables(), null.get(), listening.get());
   if (!child) return tl::unexpected(child.error());
   return {};

@@ -1,4 +1,4 @@
-// Starts shims.
+// Shims are started here.
 #pragma once
 
 #include <sys/types.h>
@@ -15,8 +15,8 @@ namespace trainer::node {
 
 using Command = std::vector<std::string>;
 
-// The lock of a pod's directory; empty where a shim holds it. It passes to the shim, so that it is
-// held without a gap, whenever this process is killed.
+// Returns the lock of a pod's directory; empty if a shim holds it. It passes to the shim, so that
+// it is held without a gap, whenever this process is killed.
 Fd lock_pod(const std::filesystem::path& directory);
 
 // Starts the shim of a pod, in a session of its own; the result is a child process. `lock` is that
@@ -26,10 +26,10 @@ kube::Result<pid_t> spawn_shim(const Command& shim, const std::filesystem::path&
 // Starts the process that has the network of the pods (network.hh), with `listening` as its
 // descriptor 3.
 kube::Result<void> spawn_network(const Command& shim, const Fd& listening);
-// Asks it to end the pod with so many seconds of grace.
+// Asks the shim to end the pod with so many seconds of grace.
 void stop_shim(int pidfd, int grace);
 
-// Blocks for some milliseconds.
+// The call blocks for some milliseconds.
 kube::Result<TierProbe> probe_tiers_by(const Command& shim);
 
 }  // namespace trainer::node

@@ -31,10 +31,10 @@ std::vector<pid_t> all_processes() {
   return found;
 }
 
-// 0 for one that is gone or has ended and only waits to be reaped.
+// Returns 0 for a process that is gone or has ended and only waits to be reaped.
 pid_t parent_of(pid_t process) {
   const auto text = read_file("/proc/" + std::to_string(process) + "/stat");
-  // "12 (name, maybe with spaces) S 3 ...": the parent is behind the state.
+  // The text is "12 (name, maybe with spaces) S 3 ...": the parent is behind the state.
   const auto at = text ? text->rfind(')') : std::string::npos;
   if (at == std::string::npos || text->size() < at + 4 || (*text)[at + 2] == 'Z') return 0;
   pid_t parent = 0;

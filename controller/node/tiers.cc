@@ -24,7 +24,7 @@ namespace {
 constexpr int kLimit = 5'000;  // milliseconds
 constexpr const char* kOwnAddress = "127.127.255.254";
 
-// What a child writes at once, before its end, which is awaited.
+// Returns what a child writes at once, before its end, which is awaited.
 std::string answer_of(pid_t child, const Fd& output) {
   std::array<char, 512> text;
   pollfd event{output.get(), POLLIN, 0};
@@ -65,7 +65,7 @@ sockaddr_in loopback(std::uint16_t port) {
   return address;
 }
 
-// Starts this program as a container of an address of its own, where it binds a port that this
+// Starts this program as a container with an address of its own. There it binds a port that this
 // process has on 127.0.0.1.
 std::string try_ports() {
   const Fd taken(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));

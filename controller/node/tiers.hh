@@ -1,4 +1,4 @@
-// Which tiers (Tier, pod_config.hh) a machine offers, found by trying.
+// A machine offers these tiers (Tier, pod_config.hh); they are found by trying.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,11 @@ namespace trainer::node {
 struct TierProbe {
   std::string namespaces_problem;  // empty: they work
   std::string ports_problem;
-  std::string network_problem = {};  // of tier 1: pods have no network of their own (network.hh)
+  // A problem of tier 1: pods have no network of their own (network.hh).
+  std::string network_problem = {};
 
   Tier best() const;
-  // Why a tier cannot be had; empty: it can.
+  // Returns why a tier is not offered; empty: it is.
   std::string problem_of(Tier tier) const;
   friend bool operator==(const TierProbe&, const TierProbe&) = default;
 };
@@ -24,10 +25,11 @@ struct TierProbe {
 kube::Json to_json(const TierProbe& probe);
 TierProbe read_tier_probe(const kube::Json& value);
 
-// "ok", or why 127.0.0.1 has not this port for us: what a process says that the probe starts.
+// Returns "ok", or why this process cannot have this port of 127.0.0.1; the process that the probe
+// starts prints it.
 std::string bind_loopback(std::uint16_t port);
 
-// Starts processes, so it is for a process with one thread. Takes some milliseconds.
+// Starts processes, so it is for a process with one thread. It takes some milliseconds.
 TierProbe probe_tiers();
 
 }  // namespace trainer::node

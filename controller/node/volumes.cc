@@ -32,7 +32,7 @@ class FileList {
   FileList(const Json& pod, const Sources& sources, const PodFacts& facts)
       : pod_(pod), sources_(sources), facts_(facts) {}
 
-  // A ConfigMap or Secret, all of it or its `items`.
+  // Adds a ConfigMap or Secret, all of it or its `items`.
   Result<void> add_object(const Json& source, std::string_view name, bool is_secret,
                           std::int64_t mode) {
     const auto& known = is_secret ? sources_.secrets : sources_.config_maps;
@@ -70,7 +70,7 @@ class FileList {
     return {};
   }
 
-  // A volume, or one source of a projected one.
+  // Adds a volume, or one source of a projected one.
   Result<void> add_source(const Json& source, std::int64_t mode) {
     if (const Json* config_map = source.find("configMap"))
       return add_object(*config_map, config_map->get_string("name"), false, mode);
@@ -101,7 +101,7 @@ Result<void> write_files(const std::filesystem::path& folder,
     const auto path = path_below(folder, file.path);
     if (!path) return tl::unexpected(path.error());
     auto written = make_directories(path->parent_path());
-    // 0400 is the owner's, who may be another user on a cluster.
+    // The mode 0400 is for the owner, who may be another user on a cluster.
     if (written) written = replace_file(*path, file.text, file.mode | 0400);
     if (!written) return written;
   }
@@ -134,7 +134,7 @@ Result<std::string> source_of(const Json& pod, const Json& volume, const VolumeP
     const std::string_view wanted = claim->get_string("claimName");
     const auto found = places.claims.find(wanted);
     if (found != places.claims.end()) return found->second.native();
-    // The server takes any text here, as kube-apiserver does, and it is the name of a folder.
+    // The server accepts any text here, like kube-apiserver, and it is the name of a folder.
     if (const auto problems = kube::dns1123_subdomain_problems(wanted); !problems.empty())
       return kube::fail(
           ErrorCode::kUnsupported,

@@ -1,4 +1,4 @@
-// The volumes of a pod as directories of this machine.
+// The volumes of a pod are directories of this machine.
 #pragma once
 
 #include <filesystem>
@@ -13,15 +13,15 @@
 
 namespace trainer::node {
 
-// The directories in which volumes are.
+// These are the directories of volumes.
 struct VolumePlaces {
   std::filesystem::path pod;  // the pod's directory
-  // Of persistent volume claims that do not exist: NAMESPACE/NAME below it.
+  // This is for persistent volume claims that do not exist: NAMESPACE/NAME below it.
   std::filesystem::path unclaimed;
   std::map<std::string, std::filesystem::path, std::less<>> claims = {};  // by name
 };
 
-// A file of a volume that holds data of the API.
+// This is a file of a volume that holds data of the API.
 struct VolumeFile {
   std::string path;  // within the volume
   std::string text;
@@ -29,17 +29,18 @@ struct VolumeFile {
   friend bool operator==(const VolumeFile&, const VolumeFile&) = default;
 };
 
-// Pure: the directory or file of a volume. Errors: kUnsupported for a kind of volume that this
-// machine has not.
+// Pure. Returns the directory or file of a volume. Errors: kUnsupported for a kind of volume that
+// this machine does not have.
 kube::Result<std::string> source_of(const kube::Json& pod, const kube::Json& volume,
                                     const VolumePlaces& places);
 bool is_empty_dir(const kube::Json& volume);
-// Pure: the files of a configMap, secret, downwardAPI or projected volume; none for others. Errors:
-// kNotFound for an object or key that does not exist (yet), kUnsupported; with the volume's name.
+// Pure. Returns the files of a configMap, secret, downwardAPI or projected volume; none for others.
+// Errors: kNotFound for an object or key that does not exist (yet), kUnsupported; with the volume's
+// name.
 kube::Result<std::vector<VolumeFile>> files_of(const kube::Json& pod, const kube::Json& volume,
                                                const Sources& sources, const PodFacts& facts);
 
-// Makes all volumes of a pod. Errors as above, and what this machine refuses.
+// Makes all volumes of a pod. Errors are those above, and refusals of this machine.
 kube::Result<void> make_volumes(const kube::Json& pod, const Sources& sources,
                                 const PodFacts& facts, const VolumePlaces& places);
 

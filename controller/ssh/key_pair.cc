@@ -14,13 +14,13 @@
 namespace trainer {
 namespace {
 
-// RFC 5656 section 3.1 and RFC 4253 section 6.6.
+// The name is that of RFC 5656 section 3.1 and RFC 4253 section 6.6.
 constexpr std::string_view kKeyType = "ecdsa-sha2-nistp521";
 constexpr std::string_view kCurveName = "nistp521";
-// 0x04, then two coordinates of 66 bytes.
+// A point is 0x04, then two coordinates of 66 bytes.
 constexpr std::size_t kPointSize = 133;
 
-// An SSH string: its length in four bytes, then its bytes (RFC 4251 section 5).
+// Appends an SSH string: its length in four bytes, then its bytes (RFC 4251 section 5).
 void append_string(std::string& blob, std::string_view value) {
   const auto size = static_cast<std::uint32_t>(value.size());
   for (const int shift : {24, 16, 8, 0}) blob.push_back(static_cast<char>((size >> shift) & 0xffU));

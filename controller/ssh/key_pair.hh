@@ -1,4 +1,4 @@
-// SSH key pairs for MPI jobs.
+// MPI jobs get SSH key pairs.
 #pragma once
 
 #include <string>
@@ -13,8 +13,8 @@ struct SshKeyPair {
   std::string public_key;  // one authorized_keys line, "ecdsa-sha2-nistp521 AAAA...\n"
 };
 
-// A new ECDSA key on P-521 (Kubeflow Trainer, pkg/runtime/framework/plugins/mpi). Takes about a
-// millisecond. Errors: kInternal when OpenSSL fails, for example without entropy.
+// Makes a new ECDSA key on P-521 (Kubeflow Trainer, pkg/runtime/framework/plugins/mpi). It takes
+// about a millisecond. Errors: kInternal if OpenSSL fails, for example without entropy.
 kube::Result<SshKeyPair> make_ssh_key_pair();
 
 }  // namespace trainer

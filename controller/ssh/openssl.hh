@@ -1,4 +1,4 @@
-// Smart pointers for OpenSSL's objects, and its last error as text.
+// OpenSSL's objects have smart pointers here, and its last error becomes a text.
 #pragma once
 
 #include <openssl/bio.h>
@@ -42,7 +42,7 @@ inline std::string text_of(BIO* bio) {
   return size > 0 ? std::string(data, static_cast<std::size_t>(size)) : std::string();
 }
 
-// kInternal: `what`, and the newest entry of OpenSSL's error queue, which is emptied.
+// Returns kInternal with `what`, and the newest entry of OpenSSL's error queue, which is emptied.
 inline tl::unexpected<kube::Error> openssl_error(std::string_view what) {
   char reason[256] = "no reason given";
   if (const unsigned long code = ERR_peek_last_error(); code != 0) {

@@ -7,7 +7,7 @@
 
 namespace trainer {
 
-// Made from the YAML files by the build.
+// The build makes these from the YAML files.
 namespace builtin {
 extern const std::string_view kTorchDistributed;
 extern const std::string_view kDeepspeedDistributed;

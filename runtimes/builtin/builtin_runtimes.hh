@@ -1,4 +1,4 @@
-// The ClusterTrainingRuntimes that come with the program.
+// These ClusterTrainingRuntimes come with the program.
 #pragma once
 
 #include <vector>
@@ -7,9 +7,9 @@
 
 namespace trainer {
 
-// In the order in which they are listed to people: the general ones first. Each is a whole object,
-// as in its YAML file. Errors: none; the files are part of the program, and a test reads each of
-// them.
+// Returns them in the order in which they are listed to people: the general ones first. Each is a
+// whole object from its YAML file. Errors: none; the files are part of the program, and a test
+// reads each of them.
 std::vector<kube::Json> builtin_runtimes();
 
 }  // namespace trainer

@@ -1,4 +1,4 @@
-// The PodGroups of the gang schedulers that this program knows. Pure.
+// This program knows the PodGroups of these gang schedulers. Pure.
 #pragma once
 
 #include <cstdint>
@@ -10,16 +10,17 @@
 
 namespace trainer::gang {
 
-// Volcano: pods name their group in an annotation.
+// With Volcano, pods name their group in this annotation.
 inline constexpr std::string_view kVolcanoAnnotation = "scheduling.k8s.io/group-name";
 inline const kube::Resource kVolcanoPodGroups{"scheduling.volcano.sh", "v1beta1", "podgroups",
                                               "PodGroup"};
-// The coscheduling plugin of kubernetes-sigs/scheduler-plugins: in a label.
+// With the coscheduling plugin of kubernetes-sigs/scheduler-plugins, pods name their group in this
+// label.
 inline constexpr std::string_view kCoschedulingLabel = "scheduling.x-k8s.io/pod-group";
 inline const kube::Resource kCoschedulingPodGroups{"scheduling.x-k8s.io", "v1alpha1", "podgroups",
                                                    "PodGroup"};
 
-// A ResourceList as JSON, its amounts in canonical form.
+// Writes a ResourceList as JSON, its amounts in canonical form.
 kube::Json write_resources(const kube::ResourceList& resources);
 
 }  // namespace trainer::gang

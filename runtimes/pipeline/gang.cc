@@ -33,7 +33,7 @@ Edges reversed(const Edges& edges) {
 }
 
 // Returns which jobs are reached along the edges from one of `starts` other than themselves. For
-// each job two starts are kept: at least one of them is not the job itself. So each edge is
+// each job, two starts are kept: at least one of them is not the job itself. So each edge is
 // followed twice at most.
 std::vector<bool> reached(const Edges& edges, const std::vector<bool>& starts) {
   std::vector<std::vector<std::size_t>> from(edges.size());

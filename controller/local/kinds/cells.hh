@@ -1,4 +1,4 @@
-// Columns and cells of the Tables of built-in kinds, as kube-apiserver prints them
+// Columns and cells of the Tables of built-in kinds are those of kube-apiserver
 // (pkg/printers/internalversion/printers.go, v1.34). Pure.
 #pragma once
 
@@ -12,21 +12,21 @@
 
 namespace trainer::local {
 
-// "Name,Age,+Node": a column each, "+" for one that only -o wide shows.
+// Reads "Name,Age,+Node": one column each, "+" for one that only -o wide shows.
 std::vector<kube::server::Column> columns_of(std::string_view names);
 
 kube::Json name_of(const kube::Json& object);
-// The time since its creation.
+// Returns the time since the object's creation.
 kube::Json age_of(const kube::Json& object, kube::Time now);
 
-// "a=b,c=d", or "<none>".
+// Returns "a=b,c=d", or "<none>".
 std::string print_labels(const kube::Json& labels);
-// The member's text, or `otherwise` where it is empty.
+// Returns the member's text, or `otherwise` if it is empty.
 std::string text_or(const kube::Json& object, std::string_view member, std::string_view otherwise);
-// The texts with ", " or the like between them.
+// Joins the texts with ", " or another text between them.
 std::string join(const std::vector<std::string>& texts, std::string_view separator);
 
-// The cells of a row; `cells` of a ServedKind.
+// These return the cells of a row; they are `cells` of a ServedKind.
 kube::Json pod_cells(const kube::Json& pod, kube::Time now);
 kube::Json job_cells(const kube::Json& job, kube::Time now);
 kube::Json service_cells(const kube::Json& service, kube::Time now);

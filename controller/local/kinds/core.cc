@@ -1,4 +1,4 @@
-// Kinds with few rules of their own.
+// These kinds have few rules of their own.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -40,8 +40,8 @@ void check_key(std::string_view key, std::string_view path, FieldErrors& errors)
     errors.push_back(kube::invalid(at, key, fmt::format("must not be '{}'", key)));
 }
 
-// Checks the keys of a map; returns how many bytes its values have. `is_encoded`: they are base64,
-// which was checked when the object was decoded.
+// Checks the keys of a map; returns how many bytes its values have. `is_encoded` says that they are
+// base64, which was checked when the object was decoded.
 std::size_t check_data(const Json& object, std::string_view member, bool is_encoded,
                        FieldErrors& errors) {
   std::size_t size = 0;
@@ -72,13 +72,13 @@ FieldErrors check_config_map(const Json& map, const Json* before) {
     if (map.get("data").find(key) != nullptr)
       errors.push_back(kube::invalid(kube::join_key("data", key), key,
                                      "duplicate of key present in binaryData"));
-  // "[]": the empty path, as field.NewPath("") prints itself.
+  // The path "[]" is the empty path, in the form of field.NewPath("").
   if (size > kMaxData) errors.push_back(kube::too_long("[]", kMaxData));
   check_immutable_data(map, before, {"data", "binaryData"}, errors);
   return errors;
 }
 
-// As Go prints it: maps with `omitempty` are left out where they are empty.
+// Go prints maps with `omitempty` in this form: empty ones are left out.
 void drop_empty(Json& object, std::initializer_list<std::string_view> names) {
   for (const std::string_view name : names)
     if (object.get(name).is_object() && object.get(name).empty()) object.erase(name);
@@ -153,8 +153,8 @@ void set_claim_defaults(Json& claim) {
   set_default(claim["status"], "phase", "Pending");
 }
 
-// The spec without what may change: the request of a bound claim, and the volume that it is bound
-// to.
+// Returns the spec without its mutable parts: the request of a bound claim, and the volume that it
+// is bound to.
 Json fixed_claim(const Json& claim) {
   Json spec = claim.get("spec");
   for (const char* name : {"resources", "volumeName", "volumeAttributesClassName"})

@@ -1,4 +1,4 @@
-// Kinds that a CustomResourceDefinition describes: this project's, and those of others.
+// A CustomResourceDefinition describes these kinds: this project's, and those of others.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -72,7 +72,8 @@ ServedKinds kinds_of_crd(const Json& crd) {
 }
 
 ServedKinds served_versions(const ApiKind& kind) {
-  // Each part but the schemas, which keep their references and have predicates for CEL rules.
+  // Each part is used except the schemas, which keep their references and have predicates for CEL
+  // rules.
   Json crd = custom_resource_definition(kind);
   for (Json& version : crd["spec"]["versions"].as_array()) version.erase("schema");
   ServedKinds kinds = kinds_of_crd(crd);

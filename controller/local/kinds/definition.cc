@@ -1,5 +1,5 @@
-// The rules of CustomResourceDefinitions: whether each member of their schemas has the type that
-// those who read it rely on (apiextensions.k8s.io/v1 JSONSchemaProps).
+// CustomResourceDefinitions have these rules: each member of their schemas must have the type that
+// readers of schemas rely on (apiextensions.k8s.io/v1 JSONSchemaProps).
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Defaults and checks of Jobs, as kube-apiserver has them (pkg/apis/batch, pkg/registry/batch/job).
+// Defaults and checks of Jobs are kube-apiserver's (pkg/apis/batch, pkg/registry/batch/job).
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view kUidLabel = "batch.kubernetes.io/controller-uid";
 
-// The selector of a new Job, and the labels by which it selects the pods of its template.
+// Makes the selector of a new Job, and the labels by which it selects the pods of its template.
 void generate_selector(Json& job) {
   Json& spec = job["spec"];
   const std::string uid(job.get("metadata").get_string("uid"));
@@ -29,7 +29,7 @@ void generate_selector(Json& job) {
   spec.set("selector", Json::object({{"matchLabels", Json::object({{kUidLabel, uid}})}}));
 }
 
-// A Job without labels has those of its pods.
+// A Job without labels gets those of its pods.
 void set_label_defaults(Json& job) {
   Json labels = job.get_path({"spec", "template", "metadata", "labels"});
   if (labels.is_object() && !labels.empty() && job.get("metadata").get("labels").empty())
@@ -60,7 +60,7 @@ void set_job_defaults(Json& job) {
   set_label_defaults(job);
 }
 
-// Numbers that are not negative.
+// Checks numbers that may not be negative.
 void check_numbers(const Json& spec, FieldErrors& errors) {
   for (const char* name : {"parallelism", "completions", "activeDeadlineSeconds", "backoffLimit",
                            "ttlSecondsAfterFinished", "backoffLimitPerIndex", "maxFailedIndexes"})
@@ -108,8 +108,8 @@ void check_selector(const Json& spec, FieldErrors& errors) {
                                             "`selector` does not match template `labels`"));
 }
 
-// The template without what decides about scheduling, which may change while a Job is suspended and
-// not started (`is_held`).
+// Returns the template without the settings of scheduling, which may change while a Job is
+// suspended and not started (`is_held`).
 Json fixed_template(const Json& spec, bool is_held) {
   Json pod_template = spec.get("template");
   if (!is_held) return pod_template;

@@ -1,4 +1,4 @@
-// The kinds that local mode serves.
+// Local mode serves these kinds.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@
 
 namespace trainer::local {
 
-// A kind of Kubernetes; its schema and merge keys come from BuiltinTypes.
+// This is a kind of Kubernetes; its schema and merge keys come from BuiltinTypes.
 struct Builtin {
   kube::Resource resource;
   std::vector<std::string> short_names = {};
@@ -28,25 +28,25 @@ struct Builtin {
 Builtin pod_kind();
 Builtin job_kind();
 Builtin service_kind();
-// Kinds with few rules: of the core group, and of other groups.
+// These are kinds with few rules: of the core group, and of other groups.
 std::vector<Builtin> core_kinds();
 std::vector<Builtin> other_kinds();
 ServedKind crd_kind();
 
-// One for each served version of a kind of this project, the stored version first.
+// Returns one for each served version of a kind of this project, the stored version first.
 kube::server::ServedKinds served_versions(const ApiKind& kind);
 
-// Refuses a CustomResourceDefinition for members of a schema that are of another type than those
-// who read schemas rely on.
+// Refuses a CustomResourceDefinition if members of a schema are of another type than readers of
+// schemas rely on.
 FieldErrors check_definition(const Json& crd, const Json* before);
 
 // Makes the kinds of a CustomResourceDefinition of another project, which check_definition()
-// accepts. Of its CEL rules only those that forbid a change are evaluated. Members that the
+// accepts. Only those of its CEL rules are evaluated that forbid a change. Members that the
 // definition lacks count as empty.
 kube::server::ServedKinds kinds_of_crd(const Json& crd);
 
-// This project's kinds but for V1 jobs, and the kinds of Kubernetes that they need. Takes some
-// milliseconds; call it once.
+// Returns this project's kinds except V1 jobs, and the kinds of Kubernetes that they need. It takes
+// some milliseconds; call it once.
 kube::server::ServedKinds all_kinds();
 
 }  // namespace trainer::local

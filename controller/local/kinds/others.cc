@@ -1,4 +1,4 @@
-// Kinds of other groups; no controller of local mode acts on most of them.
+// These are kinds of other groups; no controller of local mode acts on most of them.
 #include <fmt/format.h>
 
 #include <string>
@@ -17,7 +17,8 @@ namespace {
 
 using kube::Time;
 
-// As kube-apiserver prints kinds without a printer: with the time of creation instead of the age.
+// kube-apiserver prints kinds without a printer in this form: with the time of creation instead of
+// the age.
 Json created_cells(const Json& object, Time) {
   return Json::array({name_of(object), object.get("metadata").get("creationTimestamp")});
 }

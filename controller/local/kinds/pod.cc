@@ -7,7 +7,7 @@
 namespace trainer::local {
 namespace {
 
-// A pod's spec without what may change once it is stored: images, deadlines, further tolerations,
+// Returns a pod's spec without its mutable parts: images, deadlines, further tolerations,
 // scheduling gates that are removed, and the node, once (a binding).
 Json unchanging_part(const Json& pod, const Json& before) {
   Json spec = pod.get("spec");

@@ -1,4 +1,4 @@
-// The columns READY, STATUS and RESTARTS of a pod.
+// A pod has the columns READY, STATUS and RESTARTS.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,8 +21,8 @@ struct Summary {
   std::string state;  // STATUS
   std::size_t ready = 0;
   std::int64_t restarts = 0;
-  std::string
-      last_restart;  // when a container ended before it was restarted; times compare as texts
+  // The time when a container ended before it was restarted; times compare as texts.
+  std::string last_restart;
 
   void count_restarts(const Json& container) {
     restarts += container.get_int("restartCount");
@@ -31,7 +31,7 @@ struct Summary {
   }
 };
 
-// Of a container that has ended.
+// Returns the state of a container that has ended.
 std::string ended(const Json& terminated) {
   if (const auto reason = terminated.get_string("reason"); !reason.empty())
     return std::string(reason);
@@ -46,13 +46,13 @@ const Json* find_named(const Json& pod, std::string_view list, std::string_view 
   return nullptr;
 }
 
-// An init container that runs as long as the pod (restartPolicy Always).
+// Returns whether an init container runs as long as the pod (restartPolicy Always).
 bool runs_beside(const Json& pod, const Json& status) {
   const Json* container = find_named(pod, "initContainers", status.get_string("name"));
   return container != nullptr && container->get_string("restartPolicy") == "Always";
 }
 
-// What an init container waits for or failed with; nullopt where the next one may start.
+// Returns the reason why an init container waits or has failed; nullopt if the next one may start.
 std::optional<std::string> unfinished(const Json& status, bool is_sidecar) {
   const Json& state = status.get("state");
   const Json& terminated = state.get("terminated");
@@ -63,7 +63,7 @@ std::optional<std::string> unfinished(const Json& status, bool is_sidecar) {
   return std::string(reason == "PodInitializing" ? "" : reason);
 }
 
-// Whether an init container is not done yet, which is the pod's state then.
+// Returns whether an init container is not done yet, which is the pod's state then.
 bool read_init_containers(const Json& pod, Summary& all, Summary& sidecars) {
   const auto& statuses = pod.get("status").get_array("initContainerStatuses");
   for (std::size_t i = 0; i < statuses.size(); ++i) {
@@ -83,7 +83,7 @@ bool read_init_containers(const Json& pod, Summary& all, Summary& sidecars) {
   return false;
 }
 
-// The first container that has something to say decides.
+// The first container with a state to show decides.
 void read_containers(const Json& pod, Summary& summary) {
   bool is_running = false;
   const auto& statuses = pod.get("status").get_array("containerStatuses");

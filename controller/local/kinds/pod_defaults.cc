@@ -8,7 +8,7 @@
 namespace trainer::local {
 namespace {
 
-// An image without a tag is its latest one; one with a digest has none.
+// Returns whether it is the latest image: an image without a tag is; one with a digest is not.
 bool is_latest(std::string_view image) {
   if (image.empty() || image.find('@') != image.npos) return false;
   const std::size_t slash = image.rfind('/');
@@ -73,7 +73,7 @@ void set_volume_defaults(Json& volume) {
   }
 }
 
-// A container's requests where it states only limits.
+// Sets a container's requests if it has only limits.
 void set_requests(Json& container) {
   Json* resources = container.find("resources");
   Json* limits = resources == nullptr ? nullptr : resources->find("limits");
@@ -94,7 +94,7 @@ void use_host_ports(Json& container) {
     for (Json& port : ports->as_array()) set_default(port, "hostPort", port.get("containerPort"));
 }
 
-// As k8s.io/kubernetes/pkg/apis/core/v1/helper/qos: of cpu and memory alone.
+// The rule is that of k8s.io/kubernetes/pkg/apis/core/v1/helper/qos: only cpu and memory count.
 std::string_view qos_class(const Json& spec) {
   bool has_any = false, is_guaranteed = true;
   for (const char* list : {"initContainers", "containers"})
@@ -110,8 +110,8 @@ std::string_view qos_class(const Json& spec) {
   return !has_any ? "BestEffort" : is_guaranteed ? "Guaranteed" : "Burstable";
 }
 
-// The admission plugin DefaultTolerationSeconds: one for each taint that no toleration of the pod
-// names.
+// Does what the admission plugin DefaultTolerationSeconds does: adds one for each taint that no
+// toleration of the pod names.
 void add_tolerations(Json& spec) {
   for (const char* key : {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"}) {
     bool is_tolerated = false;
@@ -147,7 +147,7 @@ void set_pod_spec_defaults(Json& spec) {
 
 void set_pod_defaults(Json& pod) {
   if (!pod.get("spec").is_object()) return;
-  Json& status = pod["status"];  // first: a new member moves the others
+  Json& status = pod["status"];  // this comes first: a new member moves the others
   Json* spec = pod.find("spec");
   set_pod_spec_defaults(*spec);
   for_each_container(*spec, set_requests);

@@ -1,4 +1,4 @@
-// Defaults and checks of pods and pod templates, as kube-apiserver has them (pkg/apis/core/v1 and
+// Defaults and checks of pods and pod templates are kube-apiserver's (pkg/apis/core/v1 and
 // pkg/apis/core/validation). Pure.
 #pragma once
 
@@ -7,13 +7,13 @@
 
 namespace trainer::local {
 
-// Defaults of the spec of a Pod or a pod template.
+// Sets defaults of the spec of a Pod or a pod template.
 void set_pod_spec_defaults(kube::Json& spec);
-// Defaults that only Pods get, also those of admission plugins that are on by default (tolerations,
-// priority, service account), and the status of a new Pod.
+// Sets defaults that only Pods get, also those of admission plugins that are on by default
+// (tolerations, priority, service account), and the status of a new Pod.
 void set_pod_defaults(kube::Json& pod);
 
-// `before`: the stored pod of an update, else nullptr.
+// `before` is the stored pod of an update, else nullptr.
 kube::FieldErrors check_pod(const kube::Json& pod, const kube::Json* before);
 
 }  // namespace trainer::local

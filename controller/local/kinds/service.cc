@@ -11,7 +11,7 @@ namespace trainer::local {
 namespace {
 
 void set_service_defaults(Json& service) {
-  // First: a new member moves the others.
+  // This comes first: a new member moves the others.
   set_default(service, "status", Json::object({{"loadBalancer", Json::object()}}));
   Json& spec = service["spec"];
   set_default(spec, "type", "ClusterIP");

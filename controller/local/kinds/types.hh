@@ -1,5 +1,5 @@
-// The schemas of Kubernetes' own kinds, from kubernetes.json, which tools/reduce_openapi.py makes,
-// and what the API server does with a kind's schema. Pure.
+// The schemas of Kubernetes' own kinds come from api/schema/kubernetes.json. The API server's rules
+// for a kind's schema are applied here. Pure.
 #pragma once
 
 #include <functional>
@@ -22,10 +22,11 @@ using SharedSchema = std::shared_ptr<const wire::Schema>;
 class BuiltinTypes {
  public:
   BuiltinTypes();
-  // The schema of a whole object, all but its `metadata`, with references resolved. Nothing below
-  // `status` is required: the server decodes statuses into structs, whose members may be empty.
+  // Returns the schema of a whole object, all except its `metadata`, with references resolved.
+  // Nothing below `status` is required: the server decodes statuses into structs, whose members may
+  // be empty.
   SharedSchema schema(std::string_view kind) const;
-  // What Go's decoder says where an object does not fit its kind's structs, else ""
+  // Returns the error of Go's decoder if an object does not fit its kind's structs, else ""
   // (kube/server/decoding.hh).
   std::string decoding_problem(const kube::Resource& resource, const Json& object) const;
   std::shared_ptr<const kube::MergeKeys> merge_keys(std::string_view kind) const;
@@ -35,11 +36,11 @@ class BuiltinTypes {
   KubernetesTypes types_;
 };
 
-// What a kind has besides its schema.
+// A kind has these rules besides its schema.
 struct Rules {
   void (*set_defaults)(Json& object) = nullptr;
   FieldErrors (*check)(const Json& object, const Json* before) = nullptr;
-  // Whether a list of type map or set may have an item twice. True for kinds of Kubernetes, where
+  // A list of type map or set may have an item twice. This is true for kinds of Kubernetes, where
   // only their own checks refuse that, for some lists.
   bool may_repeat = false;
 };
@@ -50,7 +51,7 @@ void use_schema(ServedKind& kind, SharedSchema schema, Rules rules = {});
 // Sets a member that is absent.
 void set_default(Json& object, std::string_view name, Json value);
 
-// "field is immutable" for each of these members of `after` that differs.
+// Adds "field is immutable" for each of these members of `after` that differs.
 void check_immutable(const Json& after, const Json& before, std::string_view path,
                      std::initializer_list<std::string_view> names, FieldErrors& errors);
 
