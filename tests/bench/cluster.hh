@@ -1,4 +1,4 @@
-// What every scenario needs of the cluster: requests at a bounded width, and counting watches.
+// Every scenario needs this of the cluster: requests at a bounded width, and counting watches.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -32,9 +32,9 @@ class Tally final : public kube::WatchSink {
 
   bool is_synced() const { return is_synced_; }
   std::size_t count() const { return counted_; }
-  // When count() reached its present value.
+  // Returns when count() reached its present value.
   Steady::time_point reached() const { return reached_; }
-  // When any object changed last.
+  // Returns when any object changed last.
   Steady::time_point changed() const { return changed_; }
   // Called with every object that is put; may be empty.
   std::function<void(const kube::Json& object)> on_put;

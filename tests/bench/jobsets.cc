@@ -90,7 +90,8 @@ Task<void> run_restart(Context& context, Taken& taken) {
   co_await cluster.must(cluster.client().create(kJobSets, restarting_set(ns, context.large_jobs)));
   co_await cluster.wait_until([&] { return pods.count() == desired; }, std::chrono::seconds(300),
                               "all pods");
-  co_await cluster.sleep(kube::Milliseconds(3'000));  // so that what follows is the restart alone
+  // The following time is that of the restart alone.
+  co_await cluster.sleep(kube::Milliseconds(3'000));
   const double before = co_await requests(context);
   const auto begin = Steady::now();
   kube::ObjectKey pod{ns, victim};

@@ -108,7 +108,7 @@ Task<void> run_limit(Context& context, const BurstResult& measured, Limit& limit
   co_await measure_limit(cluster, kNamespace, context.jobs, context.jobs * kTrainNodes, one, limit);
 }
 
-// Of this process.
+// Returns the time of this process.
 double cpu_seconds() {
   rusage used{};
   ::getrusage(RUSAGE_SELF, &used);

@@ -21,7 +21,7 @@ int print(const std::vector<Figure>& figures) {
       goal = fmt::format("goal {} {:g} {}", figure.is_more_better ? ">=" : "<=", figure.goal,
                          figure.is_met() ? "met" : "MISSED");
     }
-    // So that a small figure just beyond its goal does not look like the goal.
+    // A small figure just beyond its goal must not look like the goal.
     const int decimals = figure.value < 10 ? 2 : 1;
     fmt::print("{:<68} {:>9.{}f} {:<7} {}\n", figure.what, figure.value, decimals, figure.unit,
                goal);

@@ -1,4 +1,4 @@
-// What is measured. Each scenario works in a namespace of its own and leaves none behind.
+// These scenarios are measured. Each works in a namespace of its own and deletes it.
 #pragma once
 
 #include <functional>
@@ -23,7 +23,7 @@ struct Figure {
   bool is_met() const { return goal == 0 || (is_more_better ? value >= goal : value <= goal); }
 };
 
-// How much is measured.
+// These sizes are measured.
 struct Sizes {
   int jobs = 1000;
   int suspended = 2000;
@@ -33,7 +33,7 @@ struct Sizes {
   int v1_jobs = 300;
   int v1_workers = 200;
   int v1_suspended = 50'000;
-  int rounds = 3;  // of V1 jobs at once; the median counts
+  int rounds = 3;  // rounds of V1 jobs at once; the median counts
 };
 
 struct Context : Sizes {
@@ -50,16 +50,17 @@ kube::Task<void> make_runtime(Cluster& cluster);
 kube::Json jobset(const std::string& ns, const std::string& name, int jobs, int pods);
 kube::Json trainjob(const std::string& ns, const std::string& name, int nodes, bool is_suspended);
 
-// What a burst took, so that the plain driver can do the same.
+// This is the load of a burst, so that the plain driver can do the same.
 struct BurstResult {
   double pods_per_second = 0;     // jobs a second until all pods exist
   double settled_per_second = 0;  // jobs a second until every status has settled
-  kube::Json trainjob, snapshot, jobset, service, job;  // of one job, as stored
-  int trainjob_status_writes = 1;                       // a job, rounded up
+  // The objects of one job, in their stored form.
+  kube::Json trainjob, snapshot, jobset, service, job;
+  int trainjob_status_writes = 1;  // a job, rounded up
   int jobset_status_writes = 1;
   int events = 0;
-  double requests = 0;    // of any kind, a job
-  double reconciles = 0;  // of both loops, a job
+  double requests = 0;    // requests of any kind, for each job
+  double reconciles = 0;  // reconciles of both loops, for each job
 };
 
 // Memory of a controller that has nothing to do.
@@ -68,7 +69,7 @@ std::vector<Figure> idle(Context& context, ControllerProcess& controller);
 std::vector<Figure> burst(Context& context, ControllerProcess& controller, BurstResult& result);
 // The same requests by a plain driver while no controller runs.
 std::vector<Figure> limit(Context& context, const BurstResult& measured);
-// What latency is measured of: the time from the answer to a POST of `object(ns, name)` until all
+// Latency is measured with this: the time from the answer to a POST of `object(ns, name)` until all
 // of its children exist, one object a second.
 struct Probe {
   std::string what;
@@ -76,11 +77,11 @@ struct Probe {
   kube::Resource resource;
   std::function<kube::Json(const std::string& ns, const std::string& name)> object;
   kube::Resource child;
-  std::vector<std::string> children;  // what follows the object's name in theirs
+  std::vector<std::string> children;  // the suffixes of the children's names
   double p50 = 0, p95 = 0;            // goals, in ms
 };
 std::vector<Figure> latency(Context& context, const Probe& probe);
-std::vector<Figure> latency(Context& context);  // of TrainJobs, until the Job exists
+std::vector<Figure> latency(Context& context);  // the latency of TrainJobs, until the Job exists
 // One JobSet of `large_jobs` Jobs with `large_pods` pods each.
 std::vector<Figure> large_jobset(Context& context, ControllerProcess& controller);
 // `jobs` JobSets of one Job applied at once; and the restart of a JobSet of `large_jobs` Jobs.
@@ -102,7 +103,7 @@ std::vector<Figure> suspended(Context& context, std::unique_ptr<ControllerProces
 // as before at the end.
 std::vector<Figure> v1_jobs(Context& context, std::unique_ptr<ControllerProcess>& controller);
 
-// What a plain driver reaches.
+// A plain driver reaches these values.
 struct Limit {
   double pods_per_second = 0;     // items a second until all pods exist
   double settled_per_second = 0;  // items a second until all is written and no pod changes
@@ -127,7 +128,7 @@ kube::Task<std::string> read_metrics(Context& context);
 // The sum of a counter's samples whose labels contain all of `labels`.
 double metric(const std::string& exposition, const std::string& name,
               const std::vector<std::string>& labels);
-// Of rest_client_requests_total.
+// Returns the value of rest_client_requests_total.
 double requests(const std::string& exposition, const std::string& method,
                 const std::string& resource);
 

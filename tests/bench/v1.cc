@@ -19,7 +19,7 @@ using kube::Task;
 constexpr const char* kNamespace = "bench-v1";
 constexpr const char* kLimitNamespace = "bench-v1-limit";
 constexpr int kWidth = 32;
-// Of the Training Operator 1.9.3 on two cores, with its limits raised.
+// This is the best of the Training Operator 1.9.3 on two cores, with its limits raised.
 constexpr double kUpstreamsBest = 35.4;
 
 const v1::Framework& framework() {
@@ -69,11 +69,11 @@ Task<void> post(Cluster& cluster, Json object) {
 struct Burst {
   double pods_per_second = 0;     // jobs a second until all pods exist
   double settled_per_second = 0;  // jobs a second until every status has settled
-  double sent_per_second = 0;     // and until no event follows
+  double sent_per_second = 0;     // includes the time until no event follows
   double requests = 0;            // a job
   double status_writes = 0;       // a job
   double events = 0;              // a job
-  Json status;                    // of one job
+  Json status;                    // the status of one job
 };
 
 // Without a node pods stay pending, so all that a status says is that the job was seen.

@@ -271,7 +271,7 @@ TEST_CASE_METHOD(Fixture, "bodies that are large, or become large when parsed, a
   // The connection may end before the answer is read.
   const auto too_long = send("POST", kValidateTrainJob, std::string((7U << 20) + 1, ' '));
   CHECK((!too_long || too_long->status == 413));
-  // Of etcd's size, twice.
+  // It has twice etcd's size.
   Json job = trainjob("torch");
   job["metadata"]["annotations"].set("long", std::string(1'500'000, 'x'));
   CHECK(ask(kMutateTrainJob, review_of(job, job)).get_bool("allowed"));

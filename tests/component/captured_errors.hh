@@ -35,7 +35,7 @@ class CapturedErrors {
     }
     return all;
   }
-  // How often the text contains `what`.
+  // Returns how often the text contains `what`.
   std::size_t count(std::string_view what) const {
     const std::string all = text();
     std::size_t found = 0;

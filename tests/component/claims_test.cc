@@ -34,7 +34,7 @@ struct Fixture : trainer::test::IdleManager {
     api.on("PATCH", "/apis/jobset.x-k8s.io/v1alpha2/namespaces/n/jobsets/js/status")
         .always()
         .answer(200, "{}");
-    // As the API server answers a create.
+    // The API server answers a create in this way.
     api.on("POST", kJobsPath).always().reply([this](const kube::ReceivedRequest& request) {
       auto made = *kube::parse_json(request.body);
       made["metadata"].set("uid", "u2").set("resourceVersion", "9").set("namespace", "n");

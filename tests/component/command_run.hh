@@ -14,7 +14,7 @@ namespace trainer::test {
 
 struct CommandRun {
   int code = -1;
-  std::string said;  // what it has printed, then its errors
+  std::string said;  // its output, then its errors
 };
 
 // The server's `io` runs in a thread of its own meanwhile, since the subcommand has its own loop.

@@ -1,4 +1,4 @@
-// What may be asked of the running process, and by whom.
+// These tests check which requests the running process answers, and for whom.
 #include "controller/process/endpoints.hh"
 #include "kube/model/json_text.hh"
 #include "kube/tests/run_task.hh"

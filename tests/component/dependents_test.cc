@@ -44,7 +44,7 @@ const char* const kCacheRuntime = R"({
 
 struct Fixture : trainer::test::IdleManager {
   std::string runtime = kGangRuntime;
-  std::string group = kNotFound;  // what exists in the cluster
+  std::string group = kNotFound;  // the answer about the group in the cluster
   std::string status = "{}";
   int version = 5;
 
@@ -94,9 +94,9 @@ struct Fixture : trainer::test::IdleManager {
     object.set(member, std::move(value));
     REQUIRE(jobsets().upsert(kube::print_json(object)));
   }
-  // Whether the group was written since the last call.
+  // Returns whether the group was written since the last call.
   bool writes_group() { return writes().contains("PATCH " + kGroup); }
-  // What a reconcile has written.
+  // Returns what a reconcile has written.
   std::set<std::string> writes() {
     REQUIRE(reconcile("trainjob_controller", {"n", "j"}));
     std::set<std::string> written;

@@ -73,7 +73,7 @@ struct Fixture : trainer::test::IdleManager {
       return request.method == method && request.path == path;
     });
   }
-  // Of all queues.
+  // Returns the figures of all queues.
   std::string queue_figures() {
     manager.collect();
     std::string found;

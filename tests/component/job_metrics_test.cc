@@ -1,5 +1,5 @@
-// What is measured of jobs: gauges that follow them, times, restarts, failures; and that users
-// cannot make series without bound.
+// Jobs have these measurements: gauges that follow them, times, restarts, failures. Users cannot
+// make series without bound.
 #include "controller/registration/job_metrics.hh"
 
 #include <algorithm>
@@ -228,7 +228,8 @@ TEST_CASE("1,000 jobs in 50 namespaces make 2,000 series at most, with all kinds
     facts.waiting = i % 6 < 3 ? "Unschedulable" : "";
     jobs.update(records.emplace_back(), facts);
   }
-  // What a process has done after a while: every kind was reconciled, asked for and admitted.
+  // The process has done everything after a while: every kind was reconciled, asked for and
+  // admitted.
   for (const auto& [name, made] : idle.made) {
     for (const char* result : {"success", "error", "requeue_after"})
       idle.metrics.reconciled(name, result, milliseconds(1));

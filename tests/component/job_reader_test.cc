@@ -1,4 +1,4 @@
-// What is kept of the objects that a TrainJob's plan asks for by name.
+// These parts of the objects are kept that a TrainJob's plan asks for by name.
 #include "controller/kinds/trainjob/job_reader.hh"
 
 #include <fmt/format.h>

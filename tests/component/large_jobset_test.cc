@@ -53,7 +53,7 @@ TEST_CASE_METHOD(Fixture, "others have their turn while very many Jobs are sorte
   others.cancel();
   kube::run_task(io, others.join());
   CHECK(turns > 3);
-  // What was observed at the start has decided: all Jobs are complete.
+  // The state at the start has decided: all Jobs are complete.
   REQUIRE(api.log().size() == 1);
   CHECK(api.log()[0].body.find(R"("terminalState":"Completed")") != std::string::npos);
   CHECK(api.log()[0].body.find(fmt::format(R"("succeeded":{})", kJobs)) != std::string::npos);

@@ -71,7 +71,7 @@ inline kube::Json pod(const std::string& name) {
   return object;
 }
 
-// What runs on the server's thread; a test may use it before start() and after end().
+// This runs on the server's thread; a test may use it before start() and after end().
 struct LocalApi {
   kube::asio::io_context server_io{1};
   kube::asio::executor_work_guard<kube::asio::io_context::executor_type> work{
@@ -156,7 +156,7 @@ struct LocalApi {
   }
 };
 
-// What a stream has brought, until `condition` holds for the text.
+// Returns the text of a stream, once `condition` holds for it.
 inline kube::Task<std::string> read_until(kube::HttpStream& stream,
                                           std::function<bool(const std::string&)> condition) {
   std::string text;

@@ -1,5 +1,5 @@
-// How `trainer local stop` and `down` wait for jobs, against answers in memory and on a clock that
-// the test moves.
+// `trainer local stop` and `down` wait for jobs, against answers in memory and on a clock that the
+// test moves.
 #include "controller/cli/local_jobs.hh"
 
 #include <map>
@@ -45,7 +45,7 @@ class Answers final : public kube::Transport {
     co_return kube::fail(kube::ErrorCode::kUnsupported, "no stream is expected");
   }
 
-  std::map<std::string, kube::Time> ends;  // of the pod, by job
+  std::map<std::string, kube::Time> ends;  // the end of the pod, by job
   std::vector<std::string> suspended;
 
  private:

@@ -103,7 +103,7 @@ TEST_CASE("what was answered is there after a kill at any moment") {
     }
     ::kill(child, SIGKILL);
     ::waitpid(child, nullptr, 0);
-    // What it wrote until the signal came.
+    // These are the values that it wrote until the signal came.
     while (::read(pipe[0], &last, sizeof last) == sizeof last) {
     }
     ::close(pipe[0]);

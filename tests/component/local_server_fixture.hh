@@ -11,7 +11,7 @@
 namespace trainer::test {
 
 struct LocalServerFixture {
-  const TemporaryFolder folder;  // what the server keeps
+  const TemporaryFolder folder;  // the server's files
   kube::Log log{kube::LogLevel::kError, kube::Log::Format::kText};
   kube::asio::io_context io;
   kube::SystemClock clock;

@@ -56,7 +56,7 @@ TEST_CASE_METHOD(Started, "a restart keeps objects, port, token and namespaces")
   CHECK(server->address() == address);
   CHECK(*get("a") == *before);
   CHECK(kube::run_task(io, client->get(kube::kNamespaces, {"", "kubeflow-system"})));
-  // As kubectl finds it.
+  // The configuration is found by kubectl's rules.
   const auto config = kube::load_config((folder.path / "kubeconfig").string());
   REQUIRE(config);
   CHECK(config->server == address);
@@ -105,7 +105,7 @@ TEST_CASE_METHOD(Started, "it leaves when there is nothing to do, but not before
   options.idle = std::chrono::seconds(2);
   options.on_idle = [&is_idle] { is_idle = true; };
   const bool has_pod = GENERATE(false, true);
-  const bool is_to_stay = !has_pod && GENERATE(false, true);  // as `up` asks for, after `run`
+  const bool is_to_stay = !has_pod && GENERATE(false, true);  // `up` asks for it, after `run`
   std::ofstream(folder.path / kStaysFile) << "of an earlier daemon";
   REQUIRE(start(std::move(options)));
   if (is_to_stay) std::ofstream(folder.path / kStaysFile) << "";

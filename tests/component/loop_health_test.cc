@@ -1,4 +1,4 @@
-// Whether a thread that hangs is noticed.
+// These tests check whether a thread that hangs is noticed.
 #include "controller/process/loop_health.hh"
 
 #include <vector>

@@ -1,4 +1,4 @@
-// Who may read the metrics, and what the checks cost.
+// These tests check who may read the metrics, and what the checks cost.
 #include "controller/process/metrics_access.hh"
 
 #include "controller/process/endpoints.hh"

@@ -139,8 +139,8 @@ TEST_CASE("certificates, watches, the build and the process") {
   }
 }
 
-// What dashboards, alerts and docs/operators/monitor.md name. A name that goes is a change for
-// users.
+// Dashboards, alerts and docs/operators/monitor.md use these names. A name that is removed is a
+// change for users.
 TEST_CASE("the families of a process that has done everything once") {
   KindOptions options = test::own_jobsets();
   options.configuration.trainingOperator.schemes = {v1::frameworks().front()};

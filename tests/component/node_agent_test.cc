@@ -122,7 +122,7 @@ TEST_CASE("a pod's end is not lost where it cannot be written at once", "[node]"
   NodeTest test(tier);
   test.api->put(make_pod("p", sh("echo up; sleep 1")));
   test.until("it runs", [&] { return test.log("p").find("up") != std::string::npos; });
-  // As where the disk is full: the new file cannot be made.
+  // The new file cannot be made, like on a full disk.
   const auto obstacle = test.directory("p") / "status.json.new";
   std::filesystem::create_directory(obstacle);
   std::this_thread::sleep_for(std::chrono::milliseconds(1'500));
@@ -314,7 +314,7 @@ TEST_CASE("a shim that was killed before it began anything is started again", "[
   NodeTest test(3);
   test.api->put(make_pod("p", sh("sleep 1000")));
   test.until_phase("p", "Running");
-  // As if the agent and the shim had been killed after the directory was made.
+  // The state is the one after the agent and the shim were killed when the directory had been made.
   const auto directory = test.directory("p");
   test.stop();
   kill(static_cast<pid_t>(test.report("p").get_int("pid")), SIGKILL);
@@ -442,7 +442,7 @@ TEST_CASE("a claim begins empty, and its data goes with it", "[node]") {
   test.until_phase("uses", "Succeeded");
   test.until("its data is gone", [&] { return !std::filesystem::exists(folder("first")); });
   CHECK(std::filesystem::exists(folder("second")));
-  // As if it had been deleted while no agent ran.
+  // The pod is deleted while no agent runs.
   test.stop();
   test.api->objects.clear();
   test.start();

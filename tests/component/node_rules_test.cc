@@ -85,7 +85,7 @@ Sources secrets() {
   return sources;
 }
 
-// Of this process, while it exists.
+// This is a limit of this process, while the object exists.
 struct Limit {
   Limit(__rlimit_resource of, rlim_t most) : resource(of) {
     signal(SIGXFSZ, SIG_IGN);
@@ -113,7 +113,7 @@ TEST_CASE("which bind() and connect() calls are moved", "[node]") {
     const char* host;
     std::uint16_t port;
     const char* bind;
-    const char* connect;  // where the pod has bound 29500
+    const char* connect;  // the connect() after the pod has bound 29500
   };
   const Row row = GENERATE(values<Row>({
       {"0.0.0.0", 29500, "127.64.0.9", "127.64.0.9"},
@@ -436,7 +436,7 @@ TEST_CASE("a container restarts as its pod's policy says, later each time", "[no
     now.steady = *state.start_at;
   }
   const Json status = state.status("u");
-  CHECK(status.get_int("restartCount") == 7);  // as it waits for the next one
+  CHECK(status.get_int("restartCount") == 7);  // it waits for the next restart
   CHECK(status.get_path({"state", "waiting"}).get_string("reason") == "CrashLoopBackOff");
   CHECK(status.get_path({"lastState", "terminated"}).get_int("exitCode") == 1);
   state.fail_to_start("why", now);

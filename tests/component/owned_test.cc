@@ -1,5 +1,5 @@
-// Which files are trusted: every way in which another user could have put or changed one is
-// refused.
+// These tests check which files are trusted: every way in which another user could have put or
+// changed one is refused.
 #include "controller/node/owned.hh"
 
 #include <fcntl.h>

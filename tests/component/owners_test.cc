@@ -44,7 +44,7 @@ struct Fixture : trainer::test::IdleManager {
         .answer(200, "{}");
     api.on("POST", jobs_path).always().answer(201, "{}");
   }
-  // What a reconcile of the JobSet creates; its status has no end.
+  // Returns what a reconcile of the JobSet creates; its status has no end.
   std::vector<std::string> written() {
     REQUIRE(reconcile("jobset", {"n", "js"}));
     std::vector<std::string> lines;

@@ -20,7 +20,7 @@ constexpr const char* kQuery =
     "%3Dw%2Cjobset.sigs.k8s.io%2Fjob-index%3D0%2Cbatch.kubernetes.io%2Fjob-completion-index%3D0"
     "&limit=500";
 
-// As the Job controller creates it: without a namespace, and with a generateName.
+// Makes a pod like the Job controller: without a namespace, and with a generateName.
 Json pod(const std::string& index) {
   return *kube::parse_json(fmt::format(
       R"({{"apiVersion":"v1","kind":"Pod","metadata":{{"generateName":"s-w-0-{0}-",

@@ -1,4 +1,5 @@
-// Whether the upstream JobSet controller runs, by its Lease on a scripted API server.
+// These tests find out, by its Lease on a scripted API server, whether the upstream JobSet
+// controller runs.
 #include "controller/kinds/jobset/upstream_lease.hh"
 
 #include <fmt/format.h>
@@ -83,7 +84,7 @@ struct Fixture : kube::test::ScriptedPeer {
 TEST_CASE_METHOD(Fixture, "a Lease is held until its duration has passed without a renewal") {
   list(lease(4, clock.now()));
   api.on("GET", kPath).stream({}).stay_open();
-  list(lease(4, clock.now()));  // as it was
+  list(lease(4, clock.now()));  // the former version
   follow();
   CHECK(is_held());
   wait(13);

@@ -39,7 +39,7 @@ std::string job(const std::string& version, const std::string& more = "",
          kTemplate + R"(},"Worker":{"replicas":1,)" + kTemplate + R"(}}},"status":)" + status + "}";
 }
 
-// Of the job with uid u1; `more`: status and the like.
+// Returns a child of the job with uid u1; `more` is the status and other members.
 std::string owned(const std::string& ns, const std::string& name, const std::string& version,
                   const std::string& more) {
   return R"({"metadata":{"name":")" + name + R"(","namespace":")" + ns + R"(","uid":"u-)" + name +
@@ -90,7 +90,7 @@ struct Fixture : trainer::test::IdleManager {
     if (request.path == kPods) object["status"].set("phase", "Pending");
     return {201, kube::print_json(object)};
   }
-  // What a reconcile has sent, in order of the text.
+  // Returns what a reconcile has sent, in order of the text.
   std::vector<std::string> sent() {
     REQUIRE(reconcile(kController, {"n", "p"}));
     std::vector<std::string> lines;
@@ -167,7 +167,7 @@ TEST_CASE_METHOD(Fixture, "what enqueues a job") {
   REQUIRE(pods.upsert(pod("n", "10", "Pending")));  // its own creation
   REQUIRE(pods.upsert(pod("n", "11", "Pending")));  // nothing that is looked at
   REQUIRE(services.upsert(owned("n", "p-worker-0", "10", "")));
-  for (const char* phase : {"Pending", "Running", "Failed"})  // of another namespace
+  for (const char* phase : {"Pending", "Running", "Failed"})  // pods of another namespace
     REQUIRE(pods.upsert(pod("elsewhere", std::to_string(++version), phase)));
   CHECK(enqueued.empty());
   REQUIRE(pods.upsert(pod("n", "12", "Running")));

@@ -50,7 +50,7 @@ struct Fixture {
   Fixture& operator=(const Fixture&) = delete;
   ~Fixture() { fs::remove_all(folder); }
 
-  // What is served from now on.
+  // The following objects are served from now on.
   void serve(const std::string& phase, const std::string& pods) {
     job = kJob;
     job.replace(job.find("Running"), 7, phase);

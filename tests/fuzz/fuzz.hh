@@ -1,5 +1,5 @@
-// What the targets share. Each defines LLVMFuzzerTestOneInput and holds its code to a law, so that
-// wrong answers are found too, and not only crashes.
+// The targets share this. Each defines LLVMFuzzerTestOneInput and checks its code against a law, so
+// that wrong answers are found too, and not only crashes.
 #pragma once
 
 #include <cstddef>

@@ -97,7 +97,7 @@ std::string schema(Choices& choices) {
   return choices.one_in(4) ? hostile_value(choices) : choices.of(kSchemas);
 }
 
-// What makes an object of a kind valid, besides metadata.
+// These members make an object of a kind valid, besides metadata.
 std::string usual_members(Choices& choices, std::string_view kind) {
   static constexpr std::string_view kPod =
       R"({"containers":[{"name":"c","image":"i"}],"restartPolicy":"Never"})";

@@ -37,7 +37,7 @@ Server& server() {
   return instance;
 }
 
-// What the server answers to these bytes, after which the client sends nothing more.
+// Returns the server's answer to these bytes, after which the client sends nothing more.
 std::string answer_to(std::string_view bytes, std::size_t piece) {
   auto& io = server().io;
   boost::system::error_code error;

@@ -1,4 +1,4 @@
-// What a training pod reports is refused, or valid by the TrainJob's schema. The first line is the
+// A report of a training pod is refused, or valid by the TrainJob's schema. The first line is the
 // request's path, the rest its body.
 #include "api/api.hh"
 #include "controller/status/report.hh"

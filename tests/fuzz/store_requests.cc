@@ -29,7 +29,7 @@ using kube::server::Response;
 using kube::server::ServedKind;
 
 constexpr std::string_view kTable = "application/json;as=Table;v=v1;g=meta.k8s.io";
-// Of a list of many objects; the depth is that of any client.
+// The limits are for a list of many objects; the depth is that of any client.
 constexpr kube::JsonLimits kListLimits{.max_bytes = 1U << 30};
 
 // A kind of another project without a schema: it takes anything.
@@ -53,7 +53,7 @@ const kube::server::ServedKinds& kinds() {
   return kKinds;
 }
 
-// Of an object, or of a collection where the key has no name, or of all namespaces.
+// Returns the path of an object, or of a collection if the key has no name, or of all namespaces.
 std::string path_of(const kube::Resource& resource, const kube::ObjectKey& key) {
   std::string path = resource.group.empty() ? "/api/" : "/apis/" + resource.group + "/";
   path += resource.version;
@@ -193,7 +193,7 @@ class World {
       }
     }
   }
-  // As a watch shows it, and a bound of it.
+  // Shows the change like a watch with a bound.
   void show(const Change& change) {
     if (change.after && change.resource->kind == "CustomResourceDefinition")
       use_kinds(*change.after);

@@ -14,8 +14,8 @@ const kube::MergeKeys& keys() {
   return table;
 }
 
-// Whether some list holds two objects with the same name or port: such a patch merges differently
-// into what it has made.
+// Returns whether some list holds two objects with the same name or port: such a patch merges
+// differently into what it has made.
 bool has_twins(const kube::Json& value) {
   if (value.is_object()) {
     for (const auto& [name, member] : value.as_object()) {

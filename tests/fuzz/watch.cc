@@ -1,4 +1,4 @@
-// What a watch sends, cut anywhere: the same events come out, and no object stops the reading.
+// The text of a watch is cut anywhere: the same events come out, and no object stops the reading.
 #include <vector>
 
 #include "kube/client/json_scan.hh"

@@ -122,7 +122,8 @@ void take_in(std::string_view plural, std::string_view object, int times) {
   if (controller.server().requests() != requests) fail("a request although no worker runs");
 }
 
-// As many as the controller is asked for once it has settled; it must ask for nothing then.
+// These are as many rounds as the controller asks for until it has settled; it must ask for nothing
+// then.
 template <class Change>
 void reconcile(int times, const Change& change) {
   auto& controller = *new Controller;

@@ -1,5 +1,5 @@
-// Each figure is a function that does the same thing a number of times. What one time costs is the
-// difference between two runs, so what a figure prepares does not count.
+// Each figure is a function that does the same thing a number of times. The cost of one time is the
+// difference between two runs, so the preparation of a figure does not count.
 #pragma once
 
 namespace trainer::instructions {
@@ -19,7 +19,7 @@ void watch_trainjob(int times);
 // An event of a watch, and the reconcile that follows from it and sends nothing.
 void reconcile_jobset(int times);
 void reconcile_trainjob(int times);
-// Likewise, where the TrainJob itself has not changed since it was decoded.
+// This reconciles if the TrainJob itself has not changed since it was decoded.
 void reconcile_after_pod(int times);
 
 }  // namespace trainer::instructions

@@ -21,7 +21,7 @@ struct Collection {
   std::string path;
   std::string in_namespace;
   std::string kind;
-  std::vector<std::string> names;  // of files
+  std::vector<std::string> names;  // the names of files
 };
 
 std::vector<Collection> collections() {

@@ -56,7 +56,7 @@ ServedKind kind(const Resource& resource, bool has_status) {
   return served;
 }
 
-// Of a CustomResourceDefinition of this project.
+// Returns the kind of a CustomResourceDefinition of this project.
 ServedKind custom(const Resource& resource, bool has_status) {
   ServedKind served = kind(resource, has_status);
   const wire::Schema* schema = find_schema(resource.kind);

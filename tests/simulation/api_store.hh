@@ -61,8 +61,8 @@ class ApiStore {
   // `options` is a DeleteOptions.
   Answer remove(Actor actor, const kube::Resource& resource, const kube::ObjectKey& key,
                 const kube::Json& options);
-  // What the cluster's own parts do: the whole object, no questions asked. One that is being
-  // deleted goes with its last finalizer.
+  // The cluster's own parts write in this way: the whole object, without any rule. An object that
+  // is being deleted is removed with its last finalizer.
   void replace(std::string_view plural, kube::Json object);
   void erase(Actor actor, std::string_view plural, const kube::ObjectKey& key);
 
@@ -72,7 +72,7 @@ class ApiStore {
   // Drops the history: watches from before this moment get 410.
   void compact(std::string_view plural) { objects_.compact(*find_kind(plural)); }
 
-  // For what writes on the cluster's behalf.
+  // Components that write for the cluster need these.
   const kube::server::ServedKinds& kinds() const { return kinds_; }
   kube::server::ObjectStore& objects() { return objects_; }
 
@@ -84,7 +84,7 @@ class ApiStore {
   kube::server::ObjectStore objects_;
   kube::server::Api api_;
   std::vector<Observer> observers_;
-  Actor actor_ = Actor::kCluster;  // of the write in progress
+  Actor actor_ = Actor::kCluster;  // the actor of the write in progress
   std::int64_t made_ = 0;
 };
 

@@ -1,5 +1,5 @@
-// What runs behind the API server: the Job controller, with the rules of runtimes/batch, the
-// kubelet and the garbage collector.
+// These components run behind the API server: the Job controller, with the rules of runtimes/batch,
+// the kubelet and the garbage collector.
 #pragma once
 
 #include <functional>
@@ -15,7 +15,7 @@
 
 namespace trainer::simulation {
 
-// What becomes of one pod.
+// This is what happens to one pod.
 struct Fate {
   milliseconds until_running{500};
   milliseconds until_ready{200};

@@ -1,4 +1,4 @@
-// How a run must end.
+// A run must end like this.
 #pragma once
 
 #include <map>
@@ -15,7 +15,7 @@ namespace trainer::simulation {
 class Expectation {
  public:
   Expectation(ApiStore& store, const Script& script);
-  // What a job still lacks, as a sentence; nullopt when everything is as the script says.
+  // Returns what a job still lacks, as a sentence; nullopt if everything agrees with the script.
   std::optional<std::string> missing() const;
 
  private:

@@ -1,4 +1,4 @@
-// What tests read of a Job and of its pods. Pure.
+// Tests read this of a Job and of its pods. Pure.
 #pragma once
 
 #include <string_view>

@@ -52,7 +52,7 @@ bool is_good(std::uint64_t seed, bool is_traced) {
   return false;
 }
 
-// What came of a share of the seeds, or of all of them.
+// This is the result of a share of the seeds, or of all of them.
 struct Tally {
   std::uint64_t seed = 0;  // the one that was tried last
   std::uint64_t passed = 0;
@@ -67,7 +67,7 @@ void run_share(const Options& options, std::uint64_t first, std::uint64_t stride
   }
 }
 
-// Why a share cannot have come to its end, or "".
+// Returns why a share cannot have come to its end, or "".
 std::string untimely_end(pid_t child) {
   int status = 0;
   if (waitpid(child, &status, 0) != child) return std::strerror(errno);

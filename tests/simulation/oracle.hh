@@ -1,4 +1,4 @@
-// What must never happen, looked at with every change of the store.
+// These states must never happen; every change of the store is checked for them.
 #pragma once
 
 #include <functional>

@@ -102,7 +102,7 @@ class Writer {
     return spec;
   }
 
-  // Whose success is the success of all: the last part's, or everybody's.
+  // Chooses whose success is the success of all: the last part's, or everybody's.
   void choose_success(Json& spec) {
     auto& parts = lineage_.parts;
     if (!chance_.percent(35)) return;
@@ -122,7 +122,7 @@ class Writer {
     return failure;
   }
 
-  // What the rules make of the failures, one attempt after the other.
+  // Chooses the result of the rules after the failures, one attempt after the other.
   void choose_failures(Json& spec) {
     static const std::vector<std::string> kActions = {"FailJobSet", "RestartJobSet",
                                                       "RestartJobSetAndIgnoreMaxRestarts"};

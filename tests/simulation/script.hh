@@ -1,5 +1,5 @@
-// What a run is about: jobs, what becomes of their pods, and what their users do meanwhile. All of
-// it follows from the seed, and so does how each job must end.
+// A run has jobs, the results of their pods, and their users' actions meanwhile. All of it follows
+// from the seed, and so does how each job must end.
 #pragma once
 
 #include <map>
@@ -29,7 +29,7 @@ struct Part {
   bool is_endless = false;  // it runs until a client stops it, and nothing waits for it
 };
 
-// Which pod fails an attempt.
+// This says which pod fails an attempt.
 struct Failure {
   std::size_t part = 0;
   int job = 0;
@@ -40,15 +40,15 @@ struct Failure {
 struct Lineage {
   kube::ObjectKey key;
   bool is_trainjob = true;
-  kube::Json object;   // as its user sends it
-  kube::Json runtime;  // of a TrainJob
+  kube::Json object;   // the object that its user sends
+  kube::Json runtime;  // the runtime of a TrainJob
   std::vector<Part> parts;
-  std::vector<Failure> failures;  // of the first attempts; the one after them goes well
-  bool is_hanging = false;        // that one never ends by itself
+  std::vector<Failure> failures;  // failures of the first attempts; the one after them succeeds
+  bool is_hanging = false;        // it never ends by itself
   bool is_deleted = false;        // by its user, along the way
   bool is_expiring = false;       // removed after its end
   Ending ending = Ending::kComplete;
-  std::string reason;  // of a failure; "" where any will do
+  std::string reason;  // the reason of a failure; "" if any reason is right
   int restarts = 0;
 };
 

@@ -9,7 +9,8 @@ namespace trainer::simulation {
 
 struct Verdict {
   std::optional<std::string> violation;
-  std::uint64_t digest = 0;  // of everything that happened: equal seeds, equal digests
+  // The digest of everything that happened: equal seeds have equal digests.
+  std::uint64_t digest = 0;
   int crashes = 0;
   int writes = 0;
   std::int64_t virtual_seconds = 0;

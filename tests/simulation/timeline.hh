@@ -24,7 +24,7 @@ class Timeline final : public kube::Clock {
   std::unique_ptr<kube::Timer> wake_at(kube::asio::any_io_executor executor, Steady when,
                                        std::function<void()> wake) override;
 
-  // Since the simulation began.
+  // Returns the time since the simulation began.
   microseconds elapsed() const;
   void after(std::chrono::steady_clock::duration delay, std::function<void()> act);
   // Moves to the earliest appointment and keeps it. False where there is none.

@@ -175,7 +175,7 @@ void Users::create(const kube::Resource& resource, Json object) {
   store_.create(Actor::kUser, resource, std::move(object));
 }
 
-// What a queue says about where the pods may run.
+// Returns what a queue says about where the pods may run.
 Json Users::admission(const Lineage& lineage) {
   Json jobs = Json::array();
   for (const Part& part : lineage.parts) {

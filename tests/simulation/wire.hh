@@ -12,13 +12,13 @@
 
 namespace trainer::simulation {
 
-// How bad it is, in percent of requests or deliveries.
+// These are the probabilities of faults, in percent of requests or deliveries.
 struct Weather {
-  int faults = 0;           // of requests: refused, cut, answered by an error, or their answer lost
-  int slow_watches = 0;     // of events: held up for seconds, and all behind them
-  int broken_watches = 0;   // of events: the stream ends after them, perhaps within a line
-  int expired_watches = 0;  // of opened watches: 410, as if the history had been compacted
-  int repeats = 0;          // of events: delivered twice
+  int faults = 0;  // requests that are refused, cut, answered by an error, or whose answer is lost
+  int slow_watches = 0;     // events that are held up for seconds, and all behind them
+  int broken_watches = 0;   // events after which the stream ends, perhaps within a line
+  int expired_watches = 0;  // opened watches that get 410, like after a compaction
+  int repeats = 0;          // events that are delivered twice
 };
 
 // The transport of one process. Events keep their order within a collection; each collection has

@@ -2,7 +2,7 @@
 
 namespace trainer::test {
 
-// Whether this is a build with a sanitizer, in which code takes several times as long.
+// This is a build with a sanitizer, in which code takes several times as long.
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 constexpr bool kIsSanitized = true;

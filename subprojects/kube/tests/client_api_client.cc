@@ -126,7 +126,7 @@ TEST_CASE("the errors that Status answers mean") {
     CHECK(error.message == "so it is");
     CHECK_FALSE(error.retry_after);
   }
-  HttpResponse quoting;  // as the API server does, the whole value
+  HttpResponse quoting;  // the API server quotes the whole value, too
   quoting.status = 422;
   quoting.body = status_text(422, "Invalid", std::string(1U << 20, 'x'));
   CHECK(error_of(quoting).message.size() == 4'096);

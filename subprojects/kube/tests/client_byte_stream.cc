@@ -104,7 +104,7 @@ TEST_CASE("the addresses of a host share the time there is") {
     std::size_t addresses;
     int share;
   };
-  // Of five seconds the last of three goes short.
+  // The last of three gets too little of five seconds.
   const Row rows[] = {{30'000, 1, 30'000}, {30'000, 3, 10'000}, {5'000, 3, 2'000},
                       {2'000, 4, 2'000},   {500, 2, 500},       {0, 2, 0},
                       {-100, 2, -100}};
@@ -125,7 +125,7 @@ TEST_CASE("an address that refuses or is silent leaves time for the next") {
   std::chrono::milliseconds time(600);
   SECTION("refused") {}
   SECTION("silent") {
-    time += std::chrono::seconds(2);  // that is how long an address is waited for at least
+    time += std::chrono::seconds(2);  // an address is waited for at least this long
     silent.emplace(io);
     addresses.push_back(silent->acceptor.local_endpoint());
   }
@@ -134,7 +134,7 @@ TEST_CASE("an address that refuses or is silent leaves time for the next") {
   auto connected = run_task(io, connect_stream(addresses, nullptr, limit));
   REQUIRE(connected);
   const asio::ip::tcp::socket accepted = healthy.accept();
-  // What the connection may take from now on is not cut to the share.
+  // The time of the connection is not cut to the share from now on.
   char byte = 0;
   CHECK(run_task(io, (*connected)->read_some(&byte, 1)).error);
   CHECK((*connected)->is_timed_out());

@@ -1,4 +1,4 @@
-// Which connection makes room for others.
+// These tests decide which connection makes room for others.
 #include "kube/client/connections.hh"
 #include "kube/tests/catch.hh"
 
@@ -46,7 +46,7 @@ TEST_CASE_METHOD(Fixture, "the oldest unfinished request of the peer with most o
   auto* const oldest = add("10.0.0.2", Phase::kReading, 4'000);
   auto* const other = add("10.0.0.2", Phase::kNew, 2'000);
   CHECK(victim() == oldest);
-  oldest->is_evicted = true;  // and so on, while there is need
+  oldest->is_evicted = true;  // the next ones are closed too, while there is need
   other->is_evicted = true;
   CHECK(victim()->peer.to_string() == "10.0.0.1");
 }

@@ -47,8 +47,8 @@ struct Fixture {
 
 const std::string kServer = "server: 'https://host:6443'";
 
-// What is refused: lines of the cluster and of the user, a context's name or more lines of it, and
-// what the message says.
+// These configurations are refused: lines of the cluster and of the user, a context's name or more
+// lines of it, and the text in the message.
 struct Refused {
   std::string cluster;
   std::string user;
@@ -248,7 +248,7 @@ TEST_CASE_METHOD(Fixture, "of several files the first that says something counts
   CHECK(load_config("").error().code == ErrorCode::kNotFound);
   list({"x"});
   CHECK(load_config("").error().message == (folder / "x").string() + " cannot be read");
-  // What is wrong is said of the file that has it.
+  // An error names the file that has it.
   write("d", "contexts: [{name: two, context: {cluster: 5}}]\n");
   list({"b", "d", "c"});
   CHECK_THAT(load_config("", "two").error().message,
@@ -285,7 +285,7 @@ TEST_CASE_METHOD(Fixture, "without a path: KUBECONFIG, the pod's account, the ho
   CHECK(load_config("", "a")->server == "http://home");
   CHECK(load_config("", "", ExecUsers::kAllowed)->server == "http://home");
   if (!fs::exists("/var/run/secrets/kubernetes.io/serviceaccount/token")) {
-    write("new/.kube/config", "");  // as kubectl leaves it
+    write("new/.kube/config", "");  // kubectl leaves such a file
     ::setenv("HOME", (folder / "new").c_str(), 1);
     CHECK_THAT(load_config("", "", ExecUsers::kAllowed).error().message,
                Catch::Contains("current-context is not set"));

@@ -25,7 +25,7 @@ struct Fixture {
   Json lease;
   std::int64_t version = 0;
   bool is_failing = false;
-  bool holds_answers = false;  // of writes, which happen nevertheless
+  bool holds_answers = false;  // holds answers of writes, which happen nevertheless
   Milliseconds write_takes{0};
 
   Fixture() {
@@ -163,7 +163,7 @@ TEST_CASE_METHOD(Fixture, "a holder that leaves gives the lease back, and the ne
   b.cancel();
 }
 
-// What was written shows in no answer that the holder has seen: its version is an old one.
+// The write shows in no answer that the holder has seen: its version is an old one.
 TEST_CASE_METHOD(Fixture, "a holder that leaves while it renews gives the lease back, too") {
   Candidate a(*this, "a");
   holds_answers = true;

@@ -327,7 +327,7 @@ struct PiecewiseFixture : Fixture {
 TEST_CASE_METHOD(PiecewiseFixture,
                  "what follows an event soon is gathered; the first is not held up") {
   pieces.arrive({event("ADDED", object("a", 6))});
-  REQUIRE(until_log("+a6"));  // while the clock does not move
+  REQUIRE(until_log("+a6"));  // the clock does not move meanwhile
   REQUIRE(until_pause());
   pieces.arrive({event("ADDED", object("b", 7)), event("ADDED", object("c", 8))});
   io.poll();
@@ -341,8 +341,8 @@ TEST_CASE_METHOD(PiecewiseFixture, "events that wait already are read without a 
   std::vector<std::string> events;
   for (int i = 0; i < 100; ++i) events.push_back(event("ADDED", object("a", 10 + i)));
   pieces.arrive(std::move(events));
-  REQUIRE(until_log("+a109"));  // while the clock does not move
-  REQUIRE(until_pause());       // then what comes next is waited for
+  REQUIRE(until_log("+a109"));  // the clock does not move meanwhile
+  REQUIRE(until_pause());       // the watch waits for the next piece
   finish();
 }
 
@@ -419,7 +419,7 @@ TEST_CASE_METHOD(Fixture, "silence beyond the timeout ends a stream, and the nex
   next().stream({}).stay_open();
   start();
   REQUIRE(until_log("+a6"));
-  clock.advance(std::chrono::minutes(1));  // so that the stream was not a brief one
+  clock.advance(std::chrono::minutes(1));  // the stream was not a brief one
   REQUIRE(until_requests(3));
   CHECK(asks_from(query(2), "6"));
   CHECK(noted("error") == 0);

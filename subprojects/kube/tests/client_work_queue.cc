@@ -29,7 +29,7 @@ struct Fixture {
     }
     return all;
   }
-  // What next() gives at once; "-" while it has to wait.
+  // Returns what next() returns at once; "-" while it has to wait.
   std::string ready() {
     if (queue.depth() == 0) return "-";
     return run_task(io, queue.next())->name;
@@ -112,7 +112,7 @@ TEST_CASE_METHOD(Fixture,
   queue.add_after(key("a"), Milliseconds(100));
   queue.add(key("a"));
   CHECK(ready() == "a");
-  queue.add_after(key("a"), Milliseconds(300));  // for something that happened since
+  queue.add_after(key("a"), Milliseconds(300));  // something that happened since then adds this
   advance(Milliseconds(200));
   queue.forget(key("a"));
   queue.done(key("a"));
@@ -131,7 +131,8 @@ TEST_CASE_METHOD(Fixture,
   queue.add_after(key("a"), Milliseconds(100));
   queue.add(key("a"));
   CHECK(ready() == "a");
-  queue.add_after(key("a"), Milliseconds(5'000));  // what the server asked to wait, say
+  queue.add_after(key("a"),
+                  Milliseconds(5'000));  // for example, the server asked to wait this long
   queue.done(key("a"));
   advance(Milliseconds(99));
   CHECK(ready() == "-");

@@ -41,7 +41,7 @@ class FakeClock final : public Clock {
     suspended_ += by;
   }
 
-  // How long until the earliest timer; nothing pending: max().
+  // Returns how long until the earliest timer; max() if nothing is pending.
   std::chrono::steady_clock::duration until_next() {
     drop_cancelled();
     return timers_.empty() ? std::chrono::steady_clock::duration::max()

@@ -1,4 +1,4 @@
-// Which caches a process has, and which of them the answer of a write enters.
+// A process has these caches, and the answer of a write enters some of them.
 #include <stdexcept>
 
 #include "kube/manager/cache_set.hh"
@@ -96,7 +96,7 @@ TEST_CASE_METHOD(Fixture,
   answer(kPods, "", 7);
   answer(kPods, "", 6);
   CHECK(with_object(kPods, 7) == Names{"", "job!=a", "!job"});
-  answer(kPods, "", 8, "Status");  // of a delete
+  answer(kPods, "", 8, "Status");  // the answer of a delete
   CHECK(with_object(kPods, 8).empty());
   answer(kConfigMaps, "", 9);  // not watched
   for (const auto& resource : {kPods, kServices}) CHECK(with_object(resource, 9).empty());

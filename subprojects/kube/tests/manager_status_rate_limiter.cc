@@ -1,4 +1,4 @@
-// How often counters are written, with a clock that the test moves.
+// Counters are written at this rate; the test moves the clock.
 #include <vector>
 
 #include "kube/manager/status_rate_limiter.hh"

@@ -1,4 +1,4 @@
-// When a busy loop sleeps between wakes.
+// A busy loop sleeps between wakes.
 #include <boost/asio/post.hpp>
 #include <ctime>
 #include <vector>
@@ -63,7 +63,7 @@ TEST_CASE("a loop is busy above a fiftieth of a processor, and a long wake has n
     const char* about;
     std::chrono::nanoseconds window;  // until the second wake
     std::chrono::nanoseconds before;  // work of the first wake
-    std::chrono::nanoseconds worked;  // of the second
+    std::chrono::nanoseconds worked;  // the work of the second
     std::chrono::nanoseconds pause;
   } rows[] = {
       {"a fiftieth", 250ms, 4ms, 1ms, 0ms},

@@ -1,4 +1,4 @@
-// How workers take keys, and how they go on after each result of a reconcile.
+// Workers take keys, and go on after each result of a reconcile.
 #include <boost/asio/error.hpp>
 #include <boost/system/system_error.hpp>
 

@@ -18,7 +18,7 @@ std::string noise(std::mt19937& engine, std::size_t size) {
   return text;
 }
 
-// What two objects of one kind have in common, and what they have not.
+// Two objects of one kind have a part in common, and a part of their own.
 std::string object(const std::string& common, int number) {
   return "{\"metadata\":{\"name\":\"j" + std::to_string(number) + "\",\"uid\":\"" +
          std::to_string(number * 7'919) + "\"},\"spec\":" + common + "}";

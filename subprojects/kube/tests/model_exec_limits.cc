@@ -26,7 +26,7 @@ std::vector<std::string> found_in(const Json& spec) {
   return texts;
 }
 
-// What the kubelet makes of a text, built as it builds it.
+// Returns what the kubelet makes of a text, by the kubelet's rules.
 std::string expand(std::string_view text, const std::map<std::string, std::string>& variables) {
   std::string out;
   for (std::size_t at = 0; at < text.size(); ++at) {

@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kNone = std::string_view::npos;
 constexpr int kAnyLevels = std::numeric_limits<int>::max();
 
-// What the functions answer, as an index into their text.
+// Returns the result of the functions as an index into their text.
 std::size_t index_in(std::string_view text, const char* found) {
   return found == nullptr ? kNone : static_cast<std::size_t>(found - text.data());
 }

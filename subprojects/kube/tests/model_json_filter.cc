@@ -34,7 +34,7 @@ TEST_CASE("filter_json copies what is selected as it is spelled") {
        R"({"m":{"k":[],"n":{"x":"\u0061"}}})"},
       {without, R"({"m":"f"})", R"({"m":"f"})"},
       {without, R"({"m":[{"f":1,"g":2},[{"f":3}],"f"]})", R"({"m":[{"g":2},[{"f":3}],"f"]})"},
-      {without, R"({"b":nonsense})", R"({"b":nonsense})"},  // likewise
+      {without, R"({"b":nonsense})", R"({"b":nonsense})"},  // the same
       {without, R"({"a":nonsense,"b":1})", R"({"b":1})"},
       {only, R"({"x":{"a":1},"m":{"g":1,"f":2,"h":3},"a":[]})", R"({"m":{"f":2},"a":[]})"},
       {only, R"({"x":1})", "{}"},
@@ -42,7 +42,7 @@ TEST_CASE("filter_json copies what is selected as it is spelled") {
       {only, R"([{"x":1},2,{"a":3}])", R"([{},2,{"a":3}])"},
       {only, R"("x")", R"("x")"},
       {only, R"({"\u0061":1,"\u0062":2})", R"({"\u0061":1})"},
-      {only, R"({"\q":1})", R"({"\q":1})"},  // likewise
+      {only, R"({"\q":1})", R"({"\q":1})"},  // the same
       // Deep as the whole is deep, wherever.
       {only, R"({"a":[[[]]]})", R"({"a":[[[]]]})"},
       {only, R"({"x":[[[]]]})", "{}"},

@@ -22,7 +22,7 @@ std::string error_of(std::string_view text, const kube::JsonLimits& limits = {})
 using kube::JsonFilter;
 using enum kube::JsonFilter::Members;
 
-// What selecting comes to: reading all of it, and erasing the rest.
+// Returns what the selection must be: the whole text is read, and the rest is erased.
 Json selected(const Json& value, const JsonFilter& filter) {
   if (filter.below.empty()) return value;
   if (value.is_array()) {

@@ -113,7 +113,7 @@ TEST_CASE("pods: amounts of resources") {
 // which Kubernetes looks at them.
 TEST_CASE("pods: one member of each union is set") {
   struct Union {
-    std::string before, after;  // of its members
+    std::string before, after;  // members before and after it
     std::vector<const char*> members;
     std::string at;
     const char *none, *several;  // "": none of them may be set

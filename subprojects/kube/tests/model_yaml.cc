@@ -275,7 +275,7 @@ TEST_CASE("documents cannot exhaust the process") {
   CHECK_THAT(
       as_json("%TAG !e! " + std::string(100'000, 'x') + "\n---\n" + times(1'000, "- !e!a 1\n")),
       is_copied_too_often);
-  // What many documents copy counts together.
+  // The copies of all documents count together.
   std::string document = "a: &a [0" + times(99, ",0") + "]\nb: &b [*a" + times(99, ",*a") + "]\n";
   document += "c: [*b" + times(9, ",*b") + "]\n---\n";
   CHECK(parse_yaml_documents(times(5, document)));

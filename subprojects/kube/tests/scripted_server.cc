@@ -91,8 +91,8 @@ struct ScriptedServer::State : std::enable_shared_from_this<ScriptedServer::Stat
       auto [error, socket] = co_await self->acceptor.async_accept(kToken);
       if (error) co_return;
       auto shared = std::make_shared<tcp::socket>(std::move(socket));
-      // As API servers do: on a used connection a small second piece would wait for the first one's
-      // acknowledgement, and a reset would drop it.
+      // API servers set this, too: on a used connection a small second piece would wait for the
+      // first one's acknowledgement, and a reset would drop it.
       error_code ignored;
       shared->set_option(tcp::no_delay(true), ignored);
       self->sockets.push_back(shared);

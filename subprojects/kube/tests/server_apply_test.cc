@@ -191,7 +191,7 @@ TEST_CASE("apply: managers of updates") {
   world.send("PATCH", kW + "/status?fieldManager=named",
              "{'status':{'phase':'on'},'spec':{'size':9}}", "application/merge-patch+json");
   CHECK(world.managers(kW).ends_with("named Update status: {'f:status':{'.':{},'f:phase':{}}}\n"));
-  // What is removed is no one's any more.
+  // A removed field has no owner any more.
   world.send("PATCH", kW, "{'spec':{'labels':null}}", "application/merge-patch+json");
   CHECK(world.managers(kW).starts_with("tester Update: {'f:spec':{'.':{},'f:replicas':{}}}\n"));
 }
@@ -346,7 +346,7 @@ TEST_CASE("apply: kubectl's annotation") {
   object["metadata"]["annotations"].set(kKey, applied);
   world.user_agent = "kubectl-client-side-apply";
   REQUIRE(world.post(kConfigMapsPath, kube::print_json(object)).status == 201);
-  // What kubectl applied by the annotation is no conflict for it; the rest is.
+  // Fields that kubectl applied by the annotation are no conflict for it; the rest is.
   CHECK(outcome(world.apply(kA, "kubectl", config_map("{'x':'2','z':'8'}"))) ==
         "409 Conflict: Apply failed with 1 conflict: conflict with "
         "\"kubectl-client-side-apply\" using v1: .data.z");
@@ -373,7 +373,7 @@ TEST_CASE("apply: managedFields that a client sends") {
   CHECK(world.managers(kA) ==
         "m Apply: {'f:data':{'f:z':{}}}\n"
         "before-first-apply Update: {'f:data':{'.':{},'f:x':{},'f:y':{}}}\n");
-  // As kubectl does it when it begins to apply at the server.
+  // kubectl does this when it begins to apply at the server.
   world.send("PATCH", kA,
              "[{'op':'replace','path':'/metadata/managedFields','value':[{'manager':'k',"
              "'operation':'Apply','apiVersion':'v1','fieldsType':'FieldsV1','fieldsV1':"

@@ -1,4 +1,4 @@
-// What a decoder of Go says, in its words.
+// These errors are those of a decoder of Go, in its words.
 #include "kube/server/decoding.hh"
 #include "kube/tests/catch.hh"
 #include "kube/tests/server_world.hh"
@@ -30,7 +30,7 @@ const Json& types() {
   return kTypes;
 }
 
-// Of the spec of a pod.
+// Returns the problem of the spec of a pod.
 std::string problem(std::string_view spec) {
   const GoTypes go{[](const Json& schema) {
     const std::string_view reference = schema.get_string("$ref");

@@ -42,7 +42,7 @@ Collector collector_of(World& world) {
   return {world.kinds, world.store, [&world] { return world.now; }};
 }
 
-// How many steps it takes.
+// Returns how many steps it takes.
 int collect(Collector& collector) {
   int steps = 0;
   for (; collector.has_work() && steps < 100; ++steps) collector.step();
@@ -166,7 +166,7 @@ TEST_CASE("deletion: a Job's pods are kept where the client does not say what be
     CHECK(exists(world, kJobsPath, "j") == !c.finalizers.empty());
     if (c.finalizers.empty()) continue;
     CHECK(world.stored(path).get("metadata").get("finalizers") == json(c.finalizers));
-    // What was said stays.
+    // Options of an earlier request stay.
     world.send("DELETE", path);
     CHECK(world.stored(path).get("metadata").get("finalizers") == json(c.finalizers));
   }
@@ -224,7 +224,7 @@ TEST_CASE("deletion: a pod that is ending may be given less time") {
   world.send("DELETE", path);
   world.send("DELETE", path, "{'gracePeriodSeconds':60,'propagationPolicy':'Foreground'}");
   CHECK(ends() == "2026-01-01T00:00:30Z");
-  // How its dependents go changes with its time only.
+  // The way in which its dependents are deleted changes only with its time.
   CHECK(world.stored(path).get("metadata").find("finalizers") == nullptr);
   world.send("DELETE", path, "{'gracePeriodSeconds':10}");
   CHECK(ends() == "2026-01-01T00:00:10Z");

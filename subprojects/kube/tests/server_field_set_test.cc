@@ -116,13 +116,14 @@ TEST_CASE("typed: comparisons") {
 
 TEST_CASE("typed: random objects") {
   const World world;
-  const FieldSchema schema = FieldSchema::of(world.kinds[1]);  // of Secrets: none
+  // The schema of Secrets: they have none.
+  const FieldSchema schema = FieldSchema::of(world.kinds[1]);
   for (unsigned seed = 0; seed < 300; ++seed) {
     CAPTURE(seed);
     kube::test::RandomJson random(seed);
     const Json a = random.object();
     const Json b = random.object();
-    // What has not changed is in no comparison, and what is merged in is all there.
+    // An unchanged field is in no comparison, and a merge has all fields of both.
     const Comparison same = kube::server::compare(a, a, schema);
     CHECK((same.added | same.removed | same.modified).empty());
     const Json merged = kube::server::merge_typed(a, b, schema);

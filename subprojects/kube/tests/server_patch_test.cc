@@ -29,7 +29,7 @@ void make(World& world) {
                              "{'metadata':{'name':'a'},'data':{'x':'1','y':'2'}}")) == "201");
 }
 
-// How the lists of a pod merge.
+// Returns how the lists of a pod merge.
 const kube::MergeKeys& pod_keys() {
   static const kube::MergeKeys keys({{"spec.containers", "name"},
                                      {"spec.containers.env", "name"},
@@ -132,7 +132,8 @@ TEST_CASE("patch: strategic merge patches of stored objects") {
             .substr(0, 14) == "400 BadRequest");
 }
 
-// What strategicpatch of apimachinery answers, without the fields that its Go types always print.
+// The answers are those of strategicpatch of apimachinery, without the fields that its Go types
+// always print.
 TEST_CASE("strategic_merge_with_directives") {
   struct Case {
     std::string_view target, patch, result;

@@ -21,7 +21,7 @@ std::string decoded(std::string_view hex) {
   return object ? kube::print_json(*object) : object.error().message;
 }
 
-// What kubectl 1.33 sends, byte by byte.
+// kubectl 1.33 sends these bytes.
 constexpr std::string_view kConfigMap =
     "6b3873000a0f0a0276311209436f6e6669674d6170121d0a130a0377656212001a0022002a003200380042001206"
     "0a01611201621a002200";

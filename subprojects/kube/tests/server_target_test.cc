@@ -132,7 +132,7 @@ TEST_CASE("selector: fields") {
     REQUIRE(selector);
     CHECK(selector->matches(pod) == c.is_match);
   }
-  // What is absent has the zero of its type.
+  // An absent field has the zero of its type.
   CHECK(Selector::parse("", "spec.unschedulable=false", {"", "v1", "nodes", "Node", false})
             ->matches(json("{'spec':{}}")));
   const kube::Resource jobs{"batch", "v1", "jobs", "Job", true};

@@ -14,7 +14,7 @@
 
 namespace kube::test {
 
-// Of a text in which ' may be written for ".
+// Parses a text in which ' may be written for ".
 Json json(std::string_view text);
 
 // Serves ConfigMaps, Secrets, Pods, Jobs, Events and Namespaces without schemas but for ConfigMaps,
@@ -36,7 +36,7 @@ class World {
   server::Response post(std::string_view target, std::string_view body) {
     return send("POST", target, body);
   }
-  // Of an apply by a manager.
+  // Sends an apply by a manager.
   server::Response apply(std::string_view path, std::string_view manager, std::string_view body,
                          bool is_forced = false);
   server::Watch watch(std::string_view target);

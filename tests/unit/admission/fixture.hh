@@ -24,7 +24,7 @@ kube::Json patches(std::string_view manager, std::string_view pool);
 AdmissionRequest create(kube::Json object);
 AdmissionRequest update(kube::Json before, kube::Json after);
 
-// What the cluster holds.
+// The cluster holds these objects.
 struct Cluster {
   std::map<std::string, kube::Json> runtimes;  // "KIND/NAME"
   std::optional<kube::Json> jobset;

@@ -198,7 +198,7 @@ TEST_CASE("Kueue's PUT does not carry what its copy of the pipeline made of the 
   request.object["spec"].set("trainer", yaml(changed));
   const Json job = apply(request, mutate_trainjob(request, kNone));
   const Json* trainer = job.find_path({"spec", "trainer"});
-  // What else changes is left for the schema to refuse.
+  // The schema refuses other changes.
   Json expected = yaml(changed);
   if (row.is_restored) {
     expected.set("command", yaml("[tune, run]"));

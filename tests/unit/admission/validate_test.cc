@@ -177,7 +177,7 @@ TEST_CASE("once a job has run, trainer and initializer can be neither added nor 
       CHECK(validate(update(with, without)).is_allowed == !has_run);
     }
   }
-  // What is added before that has to keep the rules.
+  // Parts that are added before that have to keep the rules.
   Json after = train_job();
   after["spec"].set("trainer", yaml("{env: [{name: PET_NNODES, value: '1'}]}"));
   CHECK_FALSE(validate(update(train_job(), after)).is_allowed);
@@ -282,7 +282,7 @@ TEST_CASE("rules of a job's failure policy that no JobSet could have are refused
 
 TEST_CASE("rules of a runtime that no JobSet could have are warned about") {
   struct Row {
-    const char* policy;   // of the runtime's template
+    const char* policy;   // a policy of the runtime's template
     const char* warning;  // its start
   };
   const Row rows[] = {

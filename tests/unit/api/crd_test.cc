@@ -139,8 +139,8 @@ TEST_CASE("every description of Kubernetes' types is of a member that is there")
   }
 }
 
-// What the API server requires of a structural schema, as far as a mistake in describe() could
-// break it.
+// Checks the API server's requirements of a structural schema, as far as a mistake in describe()
+// could break them.
 void check_structure(const kube::Json& schema, const std::string& path) {
   INFO(path);
   CHECK(schema.find("$ref") == nullptr);

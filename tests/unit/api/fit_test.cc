@@ -21,7 +21,7 @@ kube::Condition condition(std::string type) {
   return made;
 }
 
-// What the API server would refuse of an object with this status.
+// Returns the errors that the API server would find in an object with this status.
 template <class Status>
 std::string errors_of(std::string_view kind, const Status& status) {
   Json object = Json::object({{"kind", kind}, {"status", write(status)}});

@@ -27,7 +27,7 @@ void prune(Json& value, const Json& schema) {
   });
 }
 
-// As the API server has it before its checks.
+// Returns the object in the form before the API server's checks.
 Json admitted(Json object, const RuledKind& kind) {
   for (const char* part : {"spec", "status"})
     if (Json* found = object.find(part))
@@ -108,7 +108,8 @@ std::vector<Json> TransitionCases::make(const RuledKind& kind, int count) {
       const bool has_member = i % 4 != 1;
       const Json stored = stored_object(kind, subject, has_member);
       const bool can_refuse = subject.is_removed ? !has_member : has_member && !subject.is_key;
-      // As it is, then one that the rule refuses, then any.
+      // The first update changes nothing, the second is refused by the rule, and the third is any
+      // other.
       Json updates = Json::array();
       updates.push_back(answered(stored, stored, kind, subject));
       for (int k = 1; k < count / objects; ++k) {

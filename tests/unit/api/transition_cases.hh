@@ -31,7 +31,7 @@ class TransitionCases {
     std::string member = {};
     const kube::Json* parent_schema = nullptr;
     bool is_removed = false;  // from the API: the object was stored before that
-    bool is_key = false;      // of its item in a list map: a changed one makes another item
+    bool is_key = false;      // a key of its item in a list map: a changed one makes another item
     bool is_checked = true;   // check_schema() knows all rules of the value and in it
   };
 

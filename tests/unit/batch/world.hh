@@ -34,7 +34,7 @@ class World {
   void advance(std::int64_t seconds);  // the clock, and settles
   void patch_job(std::string_view patch);
 
-  // Of the youngest pod whose name starts so. A pod that runs has a node.
+  // Runs the youngest pod whose name starts so. A running pod has a node.
   void run(std::string_view pod);
   void succeed(std::string_view pod);
   void fail(std::string_view pod, int exit_code = 1, std::string_view condition = {});
@@ -58,7 +58,7 @@ class World {
   std::vector<std::string> events;  // "Normal Reason: message"
   kube::Time now = kube::Time::from_seconds(1'800'000'000);
   int writes = 0;
-  int refusals = 0;  // of pods that are to be created
+  int refusals = 0;  // the refusals of pods that are to be created
 
  private:
   std::string youngest(std::string_view prefix) const;

@@ -1,4 +1,4 @@
-// What `render` refuses as an API server would, of the objects themselves and of their children.
+// `render` refuses, like an API server, errors of the objects themselves and of their children.
 #include <fmt/format.h>
 
 #include <sstream>
@@ -94,7 +94,7 @@ TEST_CASE("metadata that no API server takes is refused") {
 TEST_CASE("what the API server refuses of Jobs and pods is refused, and warned about before") {
   struct Row {
     const char* spec;     // members of the TrainJob's spec
-    const char* refusal;  // of the JobSet
+    const char* refusal;  // the refusal of the JobSet
   };
   const Row rows[] = {
       {"trainer: {env: [{name: A=B, value: c}]}",

@@ -319,7 +319,7 @@ spec: {runtimeRef: {name: torch-distributed}, trainer: {comand: [x], numNods: 2}
 
 TEST_CASE("unknown fields below older fields are refused, with the path that they were at") {
   struct Row {
-    const char* field;    // of spec
+    const char* field;    // a field of the spec
     const char* unknown;  // "" for none
   };
   const Row rows[] = {

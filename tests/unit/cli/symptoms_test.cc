@@ -24,10 +24,10 @@ namespace {
 const Time kNow = *Time::parse("2026-08-20T10:00:00Z");
 
 struct Row {
-  std::string name;   // of the symptom, or "" for none
-  std::string cause;  // what the first line says
+  std::string name;   // the name of the symptom, or "" for none
+  std::string cause;  // the text of the first line
   bool is_in_document = false;
-  std::string status;  // of the TrainJob
+  std::string status;  // the status of the TrainJob
   std::string pods = "[]";
   std::string events = "[]";
   std::vector<PodOutput> outputs;
@@ -166,7 +166,8 @@ std::vector<Row> rows_of_statuses() {
            event("Pod", "llama-node-0-0-x", "FailedScheduling",
                  "pod has unbound immediate PersistentVolumeClaims") +
            "]"},
-      // Or of steps that are done: a pod was created since, and has a machine.
+      // The event may also be about steps that are done: a pod was created since, and has a
+      // machine.
       {"", "", false, kStarting, "[" + created(0, "2026-08-20T09:55:01Z") + "]",
        "[" + kNoQuota + "," +
            event("Pod", "llama-node-0-0-x", "FailedScheduling",
@@ -195,7 +196,7 @@ std::vector<Row> rows_of_statuses() {
            "]"},
       {"unbound-claim", "a claim does not exist", false, kPending,
        "[" + pod(0, unscheduled("persistentvolumeclaim \"data\" not found")) + "]"},
-      // As the scheduler writes it where the StorageClass does not exist.
+      // The scheduler writes this if the StorageClass does not exist.
       {"unbound-claim", "claim data is not bound", false, kPending,
        "[" +
            pod(0,
@@ -388,7 +389,7 @@ TEST_CASE("the error of a script is found before what torchrun adds") {
       "Traceback (most recent call last):\n  File \"/bin/torchrun\", line 8\n"
       "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n=====\n";
   CHECK(report_of(row).cause == "the script fails: ValueError: the rate is negative");
-  // Where the others cannot connect to it any more.
+  // The others cannot connect to it any more.
   const std::string waits = row.outputs[0].text;
   row.outputs[0].text = "torch.distributed.DistNetworkError: The client socket has timed out\n";
   CHECK(report_of(row).cause == "the script fails: ValueError: the rate is negative");

@@ -70,7 +70,7 @@ TEST_CASE("of random bytes nothing that is hidden comes through but colours and 
     std::string plain = printable(text, TerminalText::kPlain);
     CAPTURE(text, plain);
     CHECK(kube::visible_text(plain) == plain);
-    // Of a log, only whole colours and carriage returns are left.
+    // Only whole colours and carriage returns are left of a log.
     std::string log = printable(text, TerminalText::kLog);
     for (std::size_t at = 0; (at = log.find('\x1b', at)) != std::string::npos;) {
       const std::size_t end = log.find_first_not_of("0123456789;:", at + 2);

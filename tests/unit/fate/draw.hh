@@ -1,4 +1,4 @@
-// What a run tries: everything in a long one, else a part that its seed draws.
+// A run tries these: everything in a long one, else a part that its seed draws.
 #pragma once
 
 #include <cstddef>

@@ -170,7 +170,7 @@ Json Values::least(const Json& schema) {
 Json& place(Json& document, const Json& schema, const Field& field, Values& values) {
   Json* at = &document;
   const Json* below = &schema;
-  std::string_view name;  // of the last member
+  std::string_view name;  // the name of the last member
   for (const std::string& step : field.steps) {
     const SchemaView view(*below);
     const bool is_present = is_frame(name, *at);

@@ -19,7 +19,8 @@ struct Field {
   std::vector<std::string> steps;
   const kube::Json* schema = nullptr;  // lives as long as that of the document
 
-  // As messages name it, but for what is between brackets: "spec.trainer.env[].value".
+  // Returns the path in the form of messages, except for the text between brackets:
+  // "spec.trainer.env[].value".
   std::string path() const;
 };
 inline constexpr std::string_view kItem = "[]";
@@ -58,9 +59,9 @@ class Values {
   std::mt19937 random_;
 };
 
-// Makes the place of a field in the document, and answers it, to be set. What is missing on the way
-// is made from the schema. Replicated jobs, containers, patches and roles that are there already
-// are used, one of them by chance; to every other list an item is added.
+// Makes the place of a field in the document, and returns it, to be set. Missing parts on the way
+// are made from the schema. Existing replicated jobs, containers, patches and roles are used, one
+// of them by chance; to every other list an item is added.
 kube::Json& place(kube::Json& document, const kube::Json& schema, const Field& field,
                   Values& values);
 

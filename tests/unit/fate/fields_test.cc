@@ -122,7 +122,7 @@ TEST_CASE("each field of a TrainJob is used with each runtime, or named") {
   Trial trial("TrainJob");
   std::vector<Field> fields = fields_of(*trainjob_subject(samples()[0]).schema);
   std::erase_if(fields, is_of_patch);
-  // What an item has is Kubernetes' own, and the same with each runtime.
+  // The members of an item are Kubernetes' own, and the same with each runtime.
   const auto rest = std::ranges::stable_partition(fields, [](const Field& field) {
     return std::ranges::count(field.steps, kItem) == (field.steps.back() == kItem ? 1 : 0);
   });

@@ -13,8 +13,8 @@ namespace trainer::fate {
 // A name in a pod template, or in its metadata.
 struct Name {
   std::string job;        // the replicated job, or the role of a V1 job; "" for the JobSet itself
-  std::string level;      // of labels and annotations: "JobSet", "Job" or "Pod"
-  std::string list;       // of a container: "containers" or "initContainers"
+  std::string level;      // the level of labels and annotations: "JobSet", "Job" or "Pod"
+  std::string list;       // the list of a container: "containers" or "initContainers"
   std::string container;  // "" for what is of the pod
   std::string member;     // "env", "volumeMounts", "volumes", "labels", "annotations", "container"
   std::string key;

@@ -38,7 +38,7 @@ std::vector<Name> names_of_trainjob(const Outcome& outcome) {
   return names;
 }
 
-// Where a document has what the name is about.
+// Returns the place in a document that the name is about.
 Json& job_of(Json& jobs, std::string_view name) {
   if (jobs.is_array())
     for (Json& job : jobs.as_array())
@@ -57,7 +57,7 @@ std::string set_below(Json& jobset_template, const Name& name, const std::string
   return path + ".spec.template." + set_name(job["spec"]["template"], name, marker, values);
 }
 
-// Which rows of the table were needed.
+// This records which rows of the table were needed.
 class Rows {
  public:
   explicit Rows(std::string_view kind) : kind_(kind) {}
@@ -95,7 +95,7 @@ struct Check {
   std::string path;
 };
 
-// What is created with the name at its level.
+// Returns the objects that are created with the name at its level.
 Json owners_of(const Outcome& outcome, const Name& name) {
   Json owners = Json::array();
   for (const Json& object : outcome.created.as_array())

@@ -45,7 +45,7 @@ bool has_path(std::string_view text, std::string_view path) {
   return false;
 }
 
-// As a quoted word of the sentence, and not in a value that the sentence quotes.
+// The message has it as a quoted word of its own, and not in a value that it quotes.
 bool is_whole_word(std::string_view message, std::string_view word) {
   return std::ranges::any_of(std::string_view("'\""), [&](char quote) {
     return message.find(fmt::format(" {1}{0}{1}", word, quote)) != message.npos;
@@ -106,7 +106,7 @@ std::string describe(const Field& field, const Json& document, const Outcome& ou
   return text;
 }
 
-// Whether the two documents lead to different things.
+// Returns whether the two documents lead to different things.
 bool is_used(const Outcome& outcome, const Pair& pair, const Subject& subject, const Json& other) {
   if (!pair.marker.empty()) return contains(outcome.created, pair.marker);
   const Outcome second = subject.render(other);
@@ -147,7 +147,7 @@ bool is_named(const Outcome& outcome, std::string_view path, std::string_view de
   std::string_view last = std::string_view(whole).substr(whole.rfind('.') + 1);
   while (last.ends_with("[]")) last.remove_suffix(2);
   std::vector<std::string_view> paths{whole};
-  // As it is in the JobSet that is made.
+  // This is its path in the JobSet that is made.
   const std::size_t in_jobset = whole.find("spec.replicatedjobs");
   if (in_jobset != 0 && in_jobset != whole.npos)
     paths.push_back(std::string_view(whole).substr(in_jobset));

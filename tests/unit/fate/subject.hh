@@ -13,7 +13,7 @@
 
 namespace trainer::fate {
 
-// What became of a document.
+// This is the outcome of a document.
 struct Outcome {
   bool is_refused = false;
   std::vector<std::string> messages;  // refusals and warnings
@@ -24,12 +24,13 @@ struct Outcome {
 };
 
 struct Subject {
-  std::string name;  // of the runtime or the kind
+  std::string name;  // the name of the runtime or the kind
   kube::Json document;
   const kube::Json* schema = nullptr;
   // Admission, then all that is created for the document.
   std::function<Outcome(const kube::Json& document)> render;
-  // What the controllers do in the life of a job that admission takes: statuses, times, deletions.
+  // Does what the controllers do in the life of a job that admission accepts: statuses, times,
+  // deletions.
   std::function<kube::Json(const kube::Json& document)> live;
 };
 
@@ -45,26 +46,26 @@ struct Finding {
   std::string text;  // the document and the messages, for people
 };
 
-// Sets those of the fields that have a text, all in one document, and answers which of them are in
-// what is created. What is said of the others does not count: try them alone.
+// Sets those of the fields that have a text, all in one document, and returns which of them are in
+// the created objects. Messages about the others do not count: try them alone.
 std::vector<bool> used_together(const Subject& subject, std::span<const Field> fields,
                                 Values& values);
 
 // Tries one field with values that are drawn again.
 Finding try_field(const Subject& subject, const Field& field, Values& values);
 
-// Whether a message is about the field at this path: it names it, or the object or list around it,
-// in the words of the document or of the JobSet that is made. Of what is further outside, a refusal
-// is about everything in it, and so is a warning that it has no effect; other warnings must have
-// the last name of the path, or `detail`. A refusal, and a warning that something has no effect,
-// may also name the value alone. What is between brackets does not count.
+// Returns whether a message is about the field at this path: it names it, or the object or list
+// around it, in the words of the document or of the JobSet that is made. If a refusal names a place
+// further outside, it is about everything in it, and so is a warning that it has no effect. Other
+// warnings must have the last name of the path, or `detail`. A refusal, and a warning that
+// something has no effect, may also name the value alone. The text between brackets does not count.
 bool is_named(const Outcome& outcome, std::string_view path, std::string_view detail);
 
-// Whether a string of the value, or a name of a member, contains the text.
+// Returns whether a string of the value, or a name of a member, contains the text.
 bool contains(const kube::Json& value, std::string_view text);
 
-// What is in a list twice that Kubernetes merges by a key: variables, volumes, mounts, ports and
-// containers of the pods in these objects. A sentence each.
+// Returns a sentence for each item that is twice in a list that Kubernetes merges by a key:
+// variables, volumes, mounts, ports and containers of the pods in these objects.
 std::vector<std::string> repeated_items(const kube::Json& objects);
 
 }  // namespace trainer::fate

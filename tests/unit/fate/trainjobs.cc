@@ -81,7 +81,7 @@ Json admit_job(const Json& sent, const Json& runtime, Outcome& outcome) {
   return job;
 }
 
-// What the JobSet controller makes of the JobSet.
+// Adds what the JobSet controller makes of the JobSet.
 void add_children(const Json& object, Json& created) {
   Json stored = object;
   apply_schema_defaults(stored);
@@ -168,7 +168,7 @@ Subject trainjob_subject(const Sample& sample) {
 }
 
 Subject runtime_subject(const Sample& sample) {
-  // What the job says itself would win.
+  // The job's own setting would win.
   Json job = sample.job;
   job["spec"].erase("trainer");
   return {sample.name, sample.runtime, &find_schema("ClusterTrainingRuntime")->document,

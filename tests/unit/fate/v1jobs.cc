@@ -48,7 +48,7 @@ Json make_v1_job(const v1::Framework& framework) {
   return job;
 }
 
-// What a user sees of the job, by what the controller does of itself.
+// This is what a user sees of the job, by the controller's own actions.
 class Story {
  public:
   explicit Story(const Json& job) : key_(std::string(job.get_string("kind")) + "/p"), world_(job) {

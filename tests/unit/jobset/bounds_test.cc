@@ -1,5 +1,5 @@
-// What one user's JobSet may cost: patterns, failed Jobs, writes and complaints of one reconcile;
-// and that whatever is asked for, a status results that the API server takes.
+// One user's JobSet may cost this much: patterns, failed Jobs, writes and complaints of one
+// reconcile. Whatever is asked for, the result is a status that the API server accepts.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -44,7 +44,7 @@ std::size_t count_events(const World& world, std::string_view reason) {
                     [&](const kube::PlannedEvent& event) { return event.reason == reason; }));
 }
 
-// What the API server would refuse of the status.
+// Returns the errors that the API server would find in the status.
 std::string status_errors(const World& world) {
   kube::FieldErrors errors;
   for (auto& error : check_schema(world.jobset())) {
@@ -275,7 +275,7 @@ TEST_CASE("very many Jobs are suspended and resumed by and by") {
     world.set_suspend(is_suspended);
     const auto first = world.context();
     CHECK(first.actions.size() >= 1'000);
-    CHECK(first.actions.size() <= 1'001);  // and the Service
+    CHECK(first.actions.size() <= 1'001);  // the Service is one more
     CHECK(first.requeue_after.has_value());
     CHECK((world.condition("Suspended") == "True") != is_suspended);
     world.settle();

@@ -30,8 +30,8 @@ std::string read_file(const std::string& path) {
 
 struct Case {
   std::string name;
-  Json steps;    // of the case
-  Json answers;  // of the record, one a step
+  Json steps;    // the steps of the case
+  Json answers;  // the answers of the record, one for each step
 };
 
 Case load(const std::string& name) {
@@ -113,7 +113,7 @@ void compare_job(const Json& own, const Json& recorded) {
   CHECK(missing(*own.find("spec"), *recorded.find("spec"), "spec") == "");
 }
 
-// What the world holds of one kind, as the record shows it.
+// Compares the objects of one kind in the world and in the record.
 void compare_kind(const std::map<std::string, Json>& own, const Json& recorded,
                   const std::string& ns, bool are_jobs) {
   REQUIRE(own.size() == recorded.size());

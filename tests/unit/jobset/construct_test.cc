@@ -17,7 +17,7 @@ std::shared_ptr<JobView> job_of(std::string_view text) {
   auto view = transform_job(text);
   const auto object = kube::parse_json(text);
   const auto whole = object ? view_job(*object) : nullptr;
-  // What is not decoded of the text must make no difference.
+  // Parts of the text that are not decoded must make no difference.
   REQUIRE(!view == !whole);
   if (view) {
     REQUIRE(!view->scheduling == !whole->scheduling);

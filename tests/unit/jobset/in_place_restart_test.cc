@@ -44,7 +44,7 @@ TEST_CASE("U16: attempts are brought together") {
     const char* current;
     const char* previous;
     bool has_failed;
-    const char* warned;  // of which attempt that is no number
+    const char* warned;  // the warning about an attempt that is no number
   };
   const Row rows[] = {
       {"all at the start", {"0", "0", "0", "0"}, 0, "0", "", false, ""},

@@ -114,7 +114,7 @@ TEST_CASE("a child that is refused is the reason of a JobSet that waits") {
     CHECK(waiting_reason(status, phase) == "JobsRefused");
   for (const char* phase : {"Running", "Complete", "Failed"})
     CHECK(waiting_reason(status, phase).empty());
-  status.conditions.front().reason = "AnotherWord";  // of another controller
+  status.conditions.front().reason = "AnotherWord";  // a reason of another controller
   CHECK(waiting_reason(status, "Pending") == "CreatingPods");
 }
 

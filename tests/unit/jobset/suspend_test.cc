@@ -46,7 +46,7 @@ void check_edited(const Json& job) {
   CHECK(*pod_template.find_path({"spec", "nodeSelector"}) == Json::object({{"pool", "x"}}));
   CHECK(pod_template.find("spec")->get_array("tolerations").size() == 1);
   CHECK(pod_template.find("spec")->get_array("schedulingGates").size() == 1);
-  // What the JobSet does not speak of stays.
+  // Members that the JobSet does not have stay.
   CHECK(pod_template.find_path({"metadata", "labels", "jobset.sigs.k8s.io/job-key"}));
 }
 

@@ -25,7 +25,7 @@ TEST_CASE("W6 to W8, W13, W14, W18 to W20, U7: what may change") {
   };
   struct Row {
     const char* about;
-    std::function<void(Json&)> edit;  // of the pod template
+    std::function<void(Json&)> edit;  // an edit of the pod template
     bool is_scheduling;               // may change while suspended
   };
   const Row rows[] = {

@@ -62,7 +62,7 @@ class World {
   const std::map<std::string, kube::Json>& jobs() const { return jobs_; }
   const kube::Json& job(const std::string& name) const;
   std::vector<std::string> job_names() const;
-  // How many Jobs there are of each restart-attempt.
+  // Returns how many Jobs there are of each restart-attempt.
   std::map<std::string, int> attempts() const;
   int suspended_jobs() const;
 
@@ -99,12 +99,13 @@ class World {
 
   kube::Json jobset_;
   std::map<std::string, kube::Json> jobs_;
-  std::vector<std::shared_ptr<JobView>> removed_;  // that were complete, as they were last seen
-  std::optional<kube::Refusal> refusal_;           // of the last pass
+  // Jobs that were complete, in their last known state.
+  std::vector<std::shared_ptr<JobView>> removed_;
+  std::optional<kube::Refusal> refusal_;  // the refusal of the last pass
   int version_ = 100;
 };
 
-// As "Normal AllJobsCompleted: jobset completed successfully".
+// Returns texts such as "Normal AllJobsCompleted: jobset completed successfully".
 std::vector<std::string> texts(const std::vector<kube::PlannedEvent>& events);
 
 // Jobs of a World's JobSet.

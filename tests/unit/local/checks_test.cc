@@ -1,4 +1,4 @@
-// What local mode refuses, as kube-apiserver would.
+// Local mode refuses the same objects as kube-apiserver.
 #include <functional>
 #include <utility>
 
@@ -201,7 +201,7 @@ TEST_CASE("what changes of a stored pod") {
 
 TEST_CASE("statuses are stored as they come, with members of the right types") {
   Json pod = pod_with("containers: [{name: a, image: x}]");
-  // What is required of a container's status is empty in a struct, too.
+  // Members of a container's status that are required are empty in a struct, too.
   pod["status"] = from_yaml("{phase: Running, containerStatuses: [{name: a, ready: true}]}");
   CHECK(refusal("Pod", pod).empty());
 }

@@ -1,4 +1,4 @@
-// What local mode serves, and what it fills in, as kube-apiserver would.
+// Local mode serves these kinds, and fills in the same defaults as kube-apiserver.
 #include <set>
 
 #include "kube/model/patch.hh"
@@ -67,7 +67,7 @@ stats: {})");
   CHECK(kind_of("Pod").unknown_fields(pod) ==
         std::vector<std::string>{"metadata.extra", "spec.containers[0].imagePolicy", "spec.hots",
                                  "stats"});
-  // What a typed client prints of a template's metadata is known.
+  // Members that a typed client prints in a template's metadata are known.
   CHECK(kind_of("Job")
             .unknown_fields(from_yaml("spec: {template: {metadata: {creationTimestamp: null}}}"))
             .empty());
@@ -181,7 +181,7 @@ spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: 'x:
   CHECK(spec.get_path({"template", "metadata", "labels"}) == labels);
   CHECK(job.get("metadata").get("labels") == labels);
   CHECK(spec.get_path({"template", "spec"}).get_string("dnsPolicy") == "ClusterFirst");
-  // What only Pods get.
+  // Only Pods get these.
   CHECK(spec.get_path({"template", "spec"}).find("tolerations") == nullptr);
   CHECK(refusal("Job", job).empty());
 }

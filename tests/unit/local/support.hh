@@ -35,12 +35,12 @@ inline kube::Json defaulted(std::string_view kind, std::string_view yaml) {
   return object;
 }
 
-// What is wrong with the types of what a client has sent.
+// Returns the error in the types of an object that a client has sent.
 inline std::string misfit(std::string_view kind, std::string_view yaml) {
   return kind_of(kind).decoding_problem(from_yaml(yaml));
 }
 
-// What a create, or an update of `before`, is refused for.
+// Returns why a create, or an update of `before`, is refused.
 inline std::string refusal(std::string_view kind, const kube::Json& object,
                            const kube::Json* before = nullptr) {
   return kube::to_string(kind_of(kind).check(object, before));

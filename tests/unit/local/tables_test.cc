@@ -1,4 +1,4 @@
-// What `kubectl get` shows of built-in kinds: the rows that kube-apiserver makes.
+// `kubectl get` shows these rows of built-in kinds, which kube-apiserver makes.
 #include "kube/server/tables.hh"
 
 #include "tests/support/catch.hh"
@@ -163,7 +163,7 @@ firstTimestamp: '2026-01-01T00:00:00Z'
 lastTimestamp: '2026-01-01T00:58:00Z'
 count: 3)") ==
       R"(["2m","Warning","Failed","trainjob/job","spec","trainer, local","it failed","60m",3,"e.1"])");
-  // As events.k8s.io writes them.
+  // events.k8s.io writes them in this form.
   CHECK(cells("Event", R"(
 metadata: {name: e.2}
 involvedObject: {kind: Pod, name: p}

@@ -65,7 +65,7 @@ void diff(const Json& want, const Json& got, const std::string& path,
   out[path] = "want " + kube::print_json(want) + " got " + kube::print_json(got);
 }
 
-// What is in the cluster while a case is replayed.
+// These objects are in the cluster while a case is replayed.
 struct Cluster {
   std::string ns;
   std::map<std::string, Json> runtimes;  // "Kind/name"
@@ -175,7 +175,7 @@ TEST_CASE("the pipeline makes of every recorded job what upstream made of it", "
   const Json departures = yaml_file("tests/conformance/departures.yaml");
   const auto names = cases();
   REQUIRE(names.size() >= 26);
-  // So that a broad departure cannot hide a mistake: these cases differ, and no other.
+  // A broad departure cannot hide a mistake: these cases differ, and no other.
   const std::set<std::string> departing = {"flux",     "mpi-launcher-node", "patch-gate",
                                            "snapshot", "torch-labels",      "torch-no-trainer"};
   std::set<std::string> differing;

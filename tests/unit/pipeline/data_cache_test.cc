@@ -68,7 +68,7 @@ TEST_CASE("a runtime as guides print it serves the dataset to one training", "[c
 
 TEST_CASE("other datasets, policies and success policies stay as they are", "[cache]") {
   const std::string trainer = "{command: [torchrun, t.py], resourcesPerNode: {limits: {cpu: 3}}}";
-  // That no job of the runtime fetches it, is said as ever.
+  // A warning says, with this runtime too, that no job of it fetches the dataset.
   const TrainJob other =
       job_with("{initializer: {dataset: {storageUri: 'hf://a/b'}}, trainer: " + trainer + "}");
   const auto errors = validate_trainjob(other, nullptr, guide_runtime());
@@ -154,7 +154,7 @@ TEST_CASE("a Python command of a runtime without policy is warned about, and tak
 
 TEST_CASE("an endpoint that names no pod becomes the head's name", "[cache]") {
   struct Row {
-    const char* env;  // of the job's trainer
+    const char* env;  // the env of the job's trainer
     const char* data;
     const char* cache;
   };

@@ -26,8 +26,8 @@ struct Row {
   const char* by_annotation;  // its max-disruption-restarts
   const char* run_policy;
   const char* job;          // its spec
-  const char* policy;       // of the JobSet
-  const char* annotations;  // of the JobSet
+  const char* policy;       // the policy of the JobSet
+  const char* annotations;  // the annotations of the JobSet
 };
 
 constexpr const char* kKept = "{trainer.kubeflow.org/kept-on-restart: 'dataset,cache'}";

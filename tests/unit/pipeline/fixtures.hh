@@ -40,11 +40,11 @@ Runtime runtime_with(std::string_view ml_policy, std::string_view jobs);
 PipelineOptions production();
 kube::FieldErrors validate_trainjob(const TrainJob& job, const TrainJob* before,
                                     const Runtime& runtime);
-// Of a job that prepare() takes.
+// Returns the warnings of a job that prepare() accepts.
 std::vector<std::string> warn_trainjob(const TrainJob& job, const Runtime& runtime);
 std::vector<std::string> warn_runtime(const Runtime& runtime);
 
-// What build() makes; throws what it refuses.
+// Returns the result of build(); throws its errors.
 Built built(const TrainJob& job, const Runtime& runtime,
             const PipelineOptions& options = production());
 kube::FieldErrors refused(const TrainJob& job, const Runtime& runtime);

@@ -33,7 +33,7 @@ bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-// Whether bash can parse it; nothing is run.
+// Returns whether bash can parse it; nothing is run.
 bool is_bash(const std::string& text) {
   std::FILE* bash = popen("bash -n", "w");
   REQUIRE(bash != nullptr);

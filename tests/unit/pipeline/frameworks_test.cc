@@ -163,7 +163,7 @@ TEST_CASE("an initializer that the runtime cannot run is refused", "[initializer
   struct Row {
     const char* spec;
     const char* jobs;
-    const char* part;  // of the reason; "" when it is fine
+    const char* part;  // a part of the reason; "" if it is allowed
   };
   const auto mounted_by_both = [](std::string_view source) {
     const auto patch = [source](std::string_view job) {

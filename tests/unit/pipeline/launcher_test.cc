@@ -34,7 +34,7 @@ struct Command {
   const char* command;
   const char* args;
   Starts starts;
-  const char* by_torchrun;  // of Python commands
+  const char* by_torchrun;  // the Python command by torchrun
 };
 
 const Command kCommands[] = {

@@ -1,4 +1,4 @@
-// Which variables of an MPI job reach the ranks on other nodes.
+// These tests check which variables of an MPI job reach the ranks on other nodes.
 #include <fmt/format.h>
 
 #include <map>
@@ -182,7 +182,7 @@ TEST_CASE("a list of variables is bounded", "[mpi]") {
 
 // ---- what the kubelet and OpenMPI make of it
 
-// As the kubelet does (k8s.io/kubernetes/third_party/forked/golang/expansion).
+// Expands like the kubelet (k8s.io/kubernetes/third_party/forked/golang/expansion).
 std::string expand(std::string_view text, const Environment& known) {
   std::string out;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -213,8 +213,8 @@ Environment start(const kube::Json& container, const std::string& secret) {
   return out;
 }
 
-// What a rank on another node has, as OpenMPI 4 and 5 do (opal/mca/base/mca_base_var.c,
-// process_env_list): a value with "=" is taken for NAME=VALUE.
+// Returns the variables of a rank on another node, by the rules of OpenMPI 4 and 5
+// (opal/mca/base/mca_base_var.c, process_env_list): a value with "=" is taken for NAME=VALUE.
 Environment rank_of(const Environment& launcher) {
   Environment out;
   const auto found = launcher.find(kList);

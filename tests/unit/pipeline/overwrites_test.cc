@@ -1,4 +1,4 @@
-// What plugins write in the place of what others said is reported, whichever plugin it is.
+// A warning reports each entry with which a plugin replaces another's, whichever plugin it is.
 #include <algorithm>
 #include <tuple>
 

@@ -221,7 +221,7 @@ TEST_CASE("names that the runtime does not have are refused, before and without 
   const Row rows[] = {
       {patched({"{containers: [{name: side}, {name: missing}]}"}), {pod + ".containers[1].name"}},
       {patched({"{initContainers: [{name: missing}]}"}), {pod + ".initContainers[0].name"}},
-      // As an entry of the other list it would become a second container of that name.
+      // If it were an entry of the other list, it would become a second container of that name.
       {patched({"{initContainers: [{name: side}]}"}), {pod + ".initContainers[0].name"}},
       {patched({"{containers: [{name: node, env: [{name: A, value: b}]}]}"}),
        {pod + ".containers[0].env"}},

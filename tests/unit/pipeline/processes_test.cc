@@ -19,7 +19,7 @@ namespace {
 
 using kube::Json;
 
-// As in JSON, of each type that a client may send.
+// These are JSON values of each type that a client may send.
 constexpr const char* kValues[] = {"0",
                                    "-1",
                                    "2147483647",
@@ -54,7 +54,7 @@ constexpr const char* kPolicies[] = {"{}",
                                      "{mpi: {mpiImplementation: Intel}}",
                                      "{mpi: {mpiImplementation: MPICH}}"};
 
-// Where V is the value. The first are of the job, the others of its runtime.
+// V is the place of the value. The first fields are of the job, the others of its runtime.
 struct Field {
   const char* trainer;
   const char* policy = "{}";
@@ -203,7 +203,7 @@ TEST_CASE("too many processes are refused at the field that asks for them", "[pr
   struct Row {
     const char* policy;
     const char* trainer;
-    const char* container;  // of the runtime
+    const char* container;  // the container of the runtime
     const char* error;
   };
   const Row row = GENERATE(

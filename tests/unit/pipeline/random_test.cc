@@ -232,7 +232,7 @@ TEST_CASE("with any runtime, job and patches", "[random]") {
     const TrainJob job = trainjob(job_object);
     const kube::FieldErrors errors = validate_trainjob(job, nullptr, rt);
     const auto result = build(job, rt, production());
-    // What is admitted can be built; what cannot be built says where.
+    // A job that is admitted can be built. An error of one that cannot be built says where it is.
     if (errors.empty()) REQUIRE(result);
     for (const kube::FieldError& error : errors) CHECK_FALSE(error.path.empty());
     if (!result) {

@@ -1,4 +1,4 @@
-// What scripts need to go on after a restart, by annotation.
+// Scripts get by annotation what they need to go on after a restart.
 #include <string>
 
 #include "tests/support/catch.hh"
@@ -89,7 +89,7 @@ TEST_CASE("each container that trains has them, by its own mount, also over the 
   TrainJob job = job_with("trainer: {env: [{name: TRAINER_ATTEMPT, value: '7'}]}");
   job.metadata.annotations[kVolume] = "v";
   job.metadata.uid.clear();
-  const std::string unknown = "<metadata.uid of the TrainJob>";  // as offline commands say it
+  const std::string unknown = "<metadata.uid of the TrainJob>";  // offline commands print this
   const Built result = built(job, runtime);
   CHECK(added(result) == Words{kAttempt, "TRAINER_CHECKPOINT_DIR=/a/" + unknown});
   CHECK(added(result, "upload") == Words{kAttempt, "TRAINER_CHECKPOINT_DIR=/b/c/" + unknown});

@@ -90,7 +90,7 @@ TEST_CASE("more pods than a TrainJob can have, all jobs and replicas together, a
   jobs[0].replicas = 2'147'483'647;
   CHECK(paths_of(refused(job_with("trainer: {numNodes: 100001}"), runtime)) ==
         Words{"spec.trainer.numNodes"});
-  jobs[0].replicas = 49'999;  // of two, and the launcher
+  jobs[0].replicas = 49'999;  // pods of two jobs, and the launcher
   CHECK(paths_of(refused(job_with("trainer: {numNodes: 3}"), runtime)).size() == 1);  // hostfile
   CHECK(refused(job_with("trainer: {numNodes: 3}"), runtime)[0].detail.find("hostfile") !=
         std::string::npos);

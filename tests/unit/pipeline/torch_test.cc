@@ -321,7 +321,7 @@ TEST_CASE("any other command than torchtune's is left alone", "[torchtune]") {
                     .get_array("command")) == Words{"tune", "run", "x"});
 }
 
-// What the runtime says about nodes is no mistake of the job's.
+// The runtime's number of nodes is no mistake of the job's.
 TEST_CASE("torchtune's admission counts the nodes that the job asks for", "[torchtune]") {
   struct Row {
     const char* trainer;

@@ -36,7 +36,7 @@ TEST_CASE("a framework without the trainer's label, or with two, is warned about
     const char* policy;
     Words names;
     Words labelled;
-    const char* job;   // of the warning; "": there is none
+    const char* job;   // the job in the warning; "": there is none
     const char* text;  // a part of it
   };
   const Row row = GENERATE(

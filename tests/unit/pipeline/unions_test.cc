@@ -136,7 +136,7 @@ bool has(const Words& names, std::initializer_list<const char*> wanted) {
   });
 }
 
-// What makes an object a union, and what of a list that is not merged is no matter here.
+// Returns whether the names make an object a union; a list that is not merged does not count here.
 bool is_union(const Words& names) {
   return has(names, {"value", "valueFrom"}) || has(names, {"configMapKeyRef", "secretKeyRef"}) ||
          has(names, {"emptyDir", "hostPath"}) || has(names, {"exec", "httpGet"}) ||

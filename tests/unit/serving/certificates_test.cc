@@ -27,7 +27,7 @@ X509Ptr read_pem(const std::string& pem) {
   return X509Ptr(PEM_read_bio_X509(in.get(), nullptr, nullptr, nullptr));
 }
 
-// As a TLS client verifies a server: chain, purpose, name and time.
+// Verifies like a TLS client of the server: chain, purpose, name and time.
 bool is_trusted(const CertificateBundle& bundle, const std::string& certificate_pem,
                 const std::string& host, Time when) {
   using StorePtr = std::unique_ptr<X509_STORE, OpensslFree<X509_STORE_free>>;

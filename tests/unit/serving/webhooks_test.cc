@@ -38,7 +38,7 @@ std::vector<WebhookConfiguration> pod_configurations(const WebhookTarget& target
   return {};
 }
 
-// Of a process that has V1 jobs alone.
+// Returns those of a process that has V1 jobs alone.
 std::vector<WebhookConfiguration> v1_configurations(const WebhookTarget& target) {
   KindOptions options;
   options.configuration.trainingOperator.only = true;

@@ -24,7 +24,7 @@ World ended(std::string_view condition, bool is_marked) {
   return world;
 }
 
-// As a tool for backups brings it back: with annotations, without a status and what belongs to it.
+// Returns what a tool for backups restores: annotations, without a status and the job's objects.
 World restored(const World& before) {
   Json object = before.object;
   object.erase("status");

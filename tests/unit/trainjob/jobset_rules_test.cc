@@ -1,4 +1,4 @@
-// What the JobSet of a job is refused for, and what is said of a job without one.
+// These tests check why the JobSet of a job is refused, and the reports about a job without one.
 #include <algorithm>
 #include <cstdint>
 #include <string>
@@ -60,7 +60,7 @@ Json cached_job() {
   return job;
 }
 
-// As cached_runtime(), whose cache a job may size; by default it has three pods.
+// This is cached_runtime(), but a job may size its cache; by default it has three pods.
 Json sizable_runtime() {
   Json runtime = cached_runtime("");
   Json& job = runtime["spec"]["template"]["spec"]["replicatedJobs"].as_array()[0];
@@ -159,7 +159,7 @@ TEST_CASE("a role that a runtime does not allow keeps no job of before from star
   World world(cached_job(), cached_runtime(""));
   world.set_spec("suspend", true);
   world.settle();
-  world.object = with_role(world.object);  // as an earlier version has stored it
+  world.object = with_role(world.object);  // an earlier version has stored this
   world.restart();
   CHECK(world.settle().empty());  // none of its pods starts yet
   world.set_spec("suspend", false);
@@ -187,7 +187,7 @@ TEST_CASE("a role that was allowed stays so for the job, whatever becomes of its
 
 TEST_CASE("sizes of a cache that Kueue does not count keep no job of before from starting") {
   struct Row {
-    const char* name;  // of the variable that an earlier version has stored
+    const char* name;  // the name of the variable that an earlier version has stored
     const char* value;
   };
   const Row rows[] = {

@@ -1,4 +1,4 @@
-// Which pods count as nodes, and how they are counted.
+// These tests check which pods count as nodes, and how they are counted.
 #include "runtimes/trainjob/nodes.hh"
 
 #include "api/api.hh"

@@ -1,4 +1,4 @@
-// What is said on a TrainJob that cannot be read.
+// These are the reports about a TrainJob that cannot be read.
 #include "runtimes/trainjob/unreadable.hh"
 
 #include "kube/model/patch.hh"

@@ -1,4 +1,5 @@
-// What is kept of a Pod, how the first failure is described, and what `why` answers.
+// These tests check which parts of a Pod are kept, how the first failure is described, and what
+// `why` answers.
 #include "kube/model/json_text.hh"
 #include "runtimes/trainjob/failure.hh"
 #include "runtimes/trainjob/waiting.hh"
@@ -15,7 +16,7 @@ using kube::Json;
 std::shared_ptr<PodView> transform(std::string_view text) {
   const Json pod = yaml(text);
   const auto view = view_pod(pod);
-  // What is not decoded of the text must make no difference.
+  // Parts of the text that are not decoded must make no difference.
   const auto from_text = transform_pod(kube::print_json(pod));
   REQUIRE(!view == !from_text);
   if (view) REQUIRE(*view == *from_text);

@@ -1,5 +1,5 @@
-// What grows with the counts and texts of a job is measured before it is built, and refused where
-// it is too large; no count that a user writes becomes negative or small.
+// Objects that grow with the counts and texts of a job are measured before they are built, and
+// refused if they are too large; no count that a user writes becomes negative or small.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -320,7 +320,7 @@ TEST_CASE("whatever the numbers of a job are, none that is rendered is negative 
         CHECK((!answer.is_allowed || !framework->has_webhook));
         continue;
       }
-      if (pods > 100) continue;  // of which there is nothing more to see
+      if (pods > 100) continue;  // more pods show nothing further
       for (const Json& child : all_children(*framework, job, settings)) {
         check_numbers(child, child.get_string("kind") == "Pod" ? "Pod" : "");
         if (child.get_string("kind") != "Pod") continue;

@@ -38,12 +38,12 @@ TEST_CASE("CO1, CO2, CO3: pods and Services of a finished job by cleanPodPolicy"
     CHECK(world.conditions() == "Created Running! Succeeded");
     CHECK(world.names("Pod") == left);
     CHECK(world.names("Service") == left);
-    CHECK(world.counters("Worker") == "2 succeeded");  // what ran counts as succeeded
+    CHECK(world.counters("Worker") == "2 succeeded");  // pods that ran count as succeeded
     CHECK(world.totals.succeeded);
   }
 }
 
-// As by the subresource scale, which no webhook sees.
+// The job is scaled by the subresource scale, which no webhook sees.
 TEST_CASE("a job that was scaled beyond all bounds gets no pod more, and can be stopped") {
   World world(make_job("PyTorchJob", "Worker*2", "runPolicy: {backoffLimit: 3}"));
   world.all_pods("Running");
@@ -96,7 +96,7 @@ TEST_CASE("CO6: a job that passes its limits is cleaned up as any other (1.9.4)"
         world.message("Failed") ==
         "PyTorchJobFailed: Job p has failed because it was active longer than specified deadline");
     CHECK(world.names("Pod").size() == left);
-    CHECK(world.counters("Worker") == "1 active 1 succeeded");  // as it was before
+    CHECK(world.counters("Worker") == "1 active 1 succeeded");  // the former counters
     world.settle();
     CHECK(world.names("Pod").size() == left);
   }
@@ -137,7 +137,7 @@ TEST_CASE("backoffLimit 0: any failed pod ends the job, also under a policy with
             fmt::format(
                 "{}Failed: Job p has failed because it has reached the specified backoff limit",
                 prefix));
-      CHECK(world.counters("Worker") == "");  // as it was before
+      CHECK(world.counters("Worker") == "");  // the former counters
       CHECK(world.has("Pod/p-worker-0"));
     }
 }

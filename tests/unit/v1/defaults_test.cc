@@ -46,7 +46,7 @@ TEST_CASE("DF2 to DF5, DF7 to DF11: replicas, restart policies and ports") {
   struct Row {
     const char* name;
     const char* kind;
-    const char* extra;  // of the role
+    const char* extra;  // more lines of the role
     const char* expected;
   };
   for (const Row& row : {

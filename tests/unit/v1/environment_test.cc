@@ -147,7 +147,8 @@ TEST_CASE("no variable is there twice, and each has the value that it has in ups
           const std::string_view raw = variable.get_string("value");
           INFO(name);
           REQUIRE(values.contains(name));
-          // What refers to a variable that both set gets the controller's value of that, too.
+          // A value that refers to a variable that both set gets the controller's value of that
+          // variable, too.
           if (name == kind.referring && raw.find("$(") == 0)
             CHECK(values.at(name) == expand(raw, values));
           else

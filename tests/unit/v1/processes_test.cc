@@ -114,7 +114,7 @@ TEST_CASE("each number of processes of a V1 job is positive and fits 32 bits, or
       if (!job) continue;  // the schema refuses it
       const Verdict verdict = validate_create(framework, *job);
       refused += !verdict.errors.empty();
-      // What was stored before is built though it would be refused now.
+      // A job that was stored before is built though it would be refused now.
       for (const Json& child : all_children(framework, *job, {})) {
         ++made;
         for (const Json& container : child.get("spec").get_array("containers"))

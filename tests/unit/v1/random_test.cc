@@ -52,7 +52,7 @@ class Life {
   bool has_dynamic_workers() const { return job().get("spec").get_bool("enableDynamicWorker"); }
   bool is_finished() const;
   bool is_of_job(const Json& object) const;
-  // What the job's spec asks for.
+  // Returns the pods that the job's spec asks for.
   std::set<std::string> pod_names() const;
 
   const Framework& framework_;
@@ -198,7 +198,7 @@ void Life::play_gang() {
 
 void Life::play_user() {
   if (!has_job()) {
-    // Of the same name, while what the first one left may still be there.
+    // A job of the same name may be made while objects of the first one still exist.
     if (below(4) != 0) return;
     Json job = make();
     job["metadata"].set("uid", fmt::format("job-uid-{}", ++deleted_));
@@ -228,7 +228,7 @@ void Life::step() {
                                   std::string("Service"), std::string("PodGroup")})
     if (below(2) == 0) world_.sync(kind);
   world_.kill_at = below(4) == 0 ? world_.writes + 1 + below(4) : std::numeric_limits<int>::max();
-  // What the controller takes for suspended, it deletes; then it runs again.
+  // If the controller takes the job for suspended, it deletes its pods; then the job runs again.
   const auto seen = world_.seen->find(key_);
   if (seen != world_.seen->end() && read(seen->second).is_suspended()) done_.clear();
   world_.reconcile(key_);
@@ -287,7 +287,7 @@ void Life::check() {
     const bool is_over = phase == "Succeeded" || phase == "Failed";
     CHECK(policy != "All");
     CHECK((is_over || policy == "None" || object.get("spec").find("activeDeadlineSeconds")));
-    // What an autoscaler takes out after the end may end by itself.
+    // Pods that an autoscaler takes out after the end may end by themselves.
     CHECK((is_over || wanted.contains(pod) || has_autoscaler));
   }
   for (const std::string& service : world_.names("Service")) {

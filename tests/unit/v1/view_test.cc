@@ -1,4 +1,4 @@
-// What is read of a pod of a V1 job.
+// These parts of a pod of a V1 job are read.
 #include "kube/model/json_text.hh"
 #include "tests/unit/v1/world.hh"
 
