@@ -1,5 +1,5 @@
-// The wire form and the schema of jobset.x-k8s.io/v1alpha2. Include it only where a visitor is
-// instantiated.
+// This is the wire form and the schema of jobset.x-k8s.io/v1alpha2. Include it only where a visitor
+// is instantiated.
 #pragma once
 
 #include <algorithm>

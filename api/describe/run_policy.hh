@@ -1,4 +1,5 @@
-// The wire form and the schema of run policies. Include it only where a visitor is instantiated.
+// This is the wire form and the schema of run policies. Include it only where a visitor is
+// instantiated.
 #pragma once
 
 #include "api/describe/attributes.hh"

@@ -1,4 +1,4 @@
-// The wire form and the schema of the training runtimes. Include it only where a visitor is
+// This is the wire form and the schema of the training runtimes. Include it only where a visitor is
 // instantiated.
 #pragma once
 

@@ -1,6 +1,6 @@
-// The wire form and the schema of the parts of kubeflow.org/v1 jobs. Include it only where a
-// visitor is instantiated. A whole spec is described with the CRD of its kind, since each kind has
-// other members.
+// This is the wire form and the schema of the parts of kubeflow.org/v1 jobs. Include it only where
+// a visitor is instantiated. A whole spec is described with the CRD of its kind, since each kind
+// has other members.
 #pragma once
 
 #include "api/describe/attributes.hh"

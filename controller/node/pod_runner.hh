@@ -85,7 +85,7 @@ class PodRunner : public std::enable_shared_from_this<PodRunner> {
  public:
   PodRunner(NodeContext& node, kube::Json pod);
 
-  // A watch event of the pod: changed, or deleted.
+  // Handles a watch event of the pod: it was changed, or deleted.
   void update(kube::Json pod);
   void remove();
   // Runs until the pod is removed and its processes are gone. It is called once, for a pod that is

@@ -1,6 +1,6 @@
-// Ports of a pod's own. All processes are in the machine's network, and each pod has an address of
-// 127.0.0.0/8. A seccomp filter notifies the pod's shim of each bind() and connect(); the shim
-// moves those that mean "this machine" to the pod's address:
+// Each pod has ports of its own. All processes are in the machine's network, and each pod has an
+// address of 127.0.0.0/8. A seccomp filter notifies the pod's shim of each bind() and connect();
+// the shim moves those that mean "this machine" to the pod's address:
 //   bind to the wildcard or loopback, with a port   -> the same port of the pod's address
 //   connect to loopback, at a port that the pod has bound  -> that port of the pod's address
 // So two pods bind the same port, and 127.0.0.1 at any other port is still the host's. Data, and
@@ -34,7 +34,7 @@ union SocketAddress {
   sockaddr_storage whole;
 };
 
-// The port in host order; nullopt for a family without ports.
+// Returns the port in host order; nullopt for a family without ports.
 std::optional<std::uint16_t> port_of(const SocketAddress& address);
 // Pure. Returns where a bind() or connect() goes instead; nullopt: nowhere else. An IPv6 socket
 // gets the mapped form of `own`. `is_any_port` says that a bind to port 0 is moved, too.

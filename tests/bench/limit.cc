@@ -26,8 +26,8 @@ void replace_all(std::string& text, const std::string& from, const std::string& 
   }
 }
 
-// A stored object as it could be sent: without what the server adds. The names of its job are
-// marked, to be replaced for each copy.
+// This is a stored object in a form in which it could be sent: without the server's fields. The
+// names of its job are marked, to be replaced for each copy.
 std::string as_template(Json object) {
   object.erase("status");
   if (auto* meta = object.find("metadata")) {
@@ -150,7 +150,7 @@ Task<void> measure_limit(Cluster& cluster, std::string ns, int count, int pods,
 Task<void> write_status(Cluster& cluster, kube::Resource resource, kube::ObjectKey key, Json status,
                         int times) {
   for (int i = 0; i < times; ++i) {
-    // Each write differs, as the controller's do; an equal one would be no write for the server.
+    // Each write differs, like the controller's; an equal one would be no write for the server.
     Json patch;
     patch.set("status", status);
     Json marker = Json::object({{"type", "Bench"},

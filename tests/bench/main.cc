@@ -31,7 +31,7 @@ int print(const std::vector<Figure>& figures) {
   return missed;
 }
 
-// The scenarios of these names, or all. Answers how many goals were missed.
+// Runs the scenarios of these names, or all. Returns how many goals were missed.
 int measure(trainer::bench::Context& context, const std::vector<std::string>& only) {
   using namespace trainer::bench;
   const auto wants = [&only](const std::string& name) {

@@ -42,8 +42,8 @@ Json pytorchjob(const std::string& ns, const std::string& name, int workers,
   return job;
 }
 
-// A job that the controller admits, and otherwise leaves alone; and what it would create for it,
-// less the owner, whose uid is not known yet.
+// The controller admits this job, and does nothing else with it. These are the objects that it
+// would create for it, without the owner, whose uid is not known yet.
 struct Driven {
   Json job;
   std::vector<Json> children;
@@ -76,7 +76,7 @@ struct Burst {
   Json status;                    // the status of one job
 };
 
-// Without a node pods stay pending, so all that a status says is that the job was seen.
+// Without a node pods stay pending, so a status only says that the job was seen.
 bool is_settled(const Json& job) {
   const Json& status = job.get("status");
   return !status.get_array("conditions").empty() && !status.get_string("startTime").empty() &&
@@ -96,8 +96,8 @@ Task<void> count_requests(Context& context, int jobs, const std::string& before,
 }
 
 // Waits until every job has its status, and for three seconds none has changed and no event was
-// sent. Answers when the last event was seen; the epoch where none was sent any more. The metrics
-// are read once a second: each time costs the controller as much as some jobs.
+// sent. Returns when the last event was seen; the epoch if none was sent any more. The metrics are
+// read once a second: each time costs the controller as much as some jobs.
 Task<Steady::time_point> await_quiet(Context& context, const Tally& settled, std::size_t desired) {
   const auto end = Steady::now() + std::chrono::seconds(600);
   Steady::time_point sent{};
@@ -150,8 +150,8 @@ Task<void> run_burst(Context& context, int jobs, int workers, Burst& result) {
   }
 }
 
-// Both namespaces of a scenario. Without waiting where what follows is not timed: the API server
-// begins after five seconds.
+// Makes both namespaces of a scenario. It does not wait if the next step is not timed: the API
+// server begins after five seconds.
 Task<void> clean_up(Cluster& cluster, bool waits) {
   co_await cluster.remove_namespace(kNamespace, false);
   co_await cluster.remove_namespace(kLimitNamespace, waits);

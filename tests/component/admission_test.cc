@@ -155,7 +155,7 @@ TEST_CASE_METHOD(Fixture,
   const Json response = ask(kValidateTrainJob, review_of(after, before));
   CHECK(response.get_bool("allowed") == row.is_validator);
   if (!row.is_validator) {
-    // The live runtime is: it has no such job.
+    // The live runtime is invalid: it has no such job.
     CHECK_THAT(std::string(response.find("status")->get_string("message")),
                Catch::Contains("replicatedJobs[0].name: Invalid value: \"of-old\"") &&
                    Catch::EndsWith("jobs of ClusterTrainingRuntime \"torch\": node"));

@@ -101,7 +101,7 @@ TEST_CASE_METHOD(Fixture, "what enqueues a Job") {
   auto& pods = batch_pods_cache();
   REQUIRE(pods.upsert(pod_text("j-0-a", "10")));
   CHECK(jobs() == Lines{"job n/j for counters"});
-  REQUIRE(pods.upsert(pod_text("j-0-a", "11")));  // nothing that is looked at
+  REQUIRE(pods.upsert(pod_text("j-0-a", "11")));  // nothing that is read
   CHECK(jobs().empty());
   REQUIRE(pods.upsert(pod_text("j-0-a", "12", R"("status":{"phase":"Failed"})")));
   CHECK(jobs() == Lines{"job n/j soon", "job n/j soon"});

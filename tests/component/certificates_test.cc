@@ -35,7 +35,7 @@ struct Fixture : kube::test::ScriptedPeer {
   const test::CapturedErrors errors;
   kube::Log warnings{kube::LogLevel::kWarn, kube::Log::Format::kText};
   std::vector<CertificateBundle> used;
-  std::vector<std::string> trusted;  // ahead of their use
+  std::vector<std::string> trusted;  // before they are used
   std::unique_ptr<CertificateKeeper> keeper;
 
   ~Fixture() {

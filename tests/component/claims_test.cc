@@ -123,7 +123,7 @@ TEST_CASE_METHOD(Fixture, "the claim of a JobSet before it, which goes with that
   REQUIRE_FALSE(done);
   CHECK_THAT(done.error().message, Catch::Contains("is controlled by JobSet js (uid before)"));
   CHECK(done.error().retry_within == std::chrono::seconds(60));
-  // The next try does not take it for its own, either.
+  // The next try does not take it for the JobSet's own, either.
   api.on("GET", kClaim).answer(200, claim).times(2);
   api.on("POST", kClaims)
       .answer(409, R"({"kind":"Status","reason":"AlreadyExists","code":409,"message":"exists"})");

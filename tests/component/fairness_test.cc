@@ -1,5 +1,5 @@
-// No namespace keeps the controllers from the others, and a replica that does not lead queues
-// nothing.
+// No namespace keeps the controllers from serving the others, and a replica that does not lead
+// queues nothing.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -163,7 +163,7 @@ TEST_CASE_METHOD(Fixture, "a namespace whose writes queue delays the others by a
   for (int i = 0; i < 100; ++i)
     exists(all_of(kJobSets), jobset("greedy", "js" + std::to_string(i)));
   sync();
-  // Kept by the scripts, which are asked until the fixture is gone.
+  // The scripts keep these, and are asked until the fixture is gone.
   struct Counts {
     int creates = 0;
     int before_neighbour = -1;

@@ -11,8 +11,8 @@
 
 namespace trainer::test {
 
-// Below the range from which the kernel picks ports by itself, so that no other test is given it
-// before the server listens.
+// The port is below the range from which the kernel picks ports by itself, so that no other test
+// gets it before the server listens.
 inline std::uint16_t free_port() {
   static std::uint16_t next = static_cast<std::uint16_t>(10'000 + getpid() * 16L % 20'000);
   const kube::asio::ip::tcp::endpoint any(kube::asio::ip::address_v4::loopback(), 0);

@@ -144,7 +144,7 @@ TEST_CASE_METHOD(Fixture, "failures and restarts are counted once, by a bounded 
     return value_of(metrics,
                     "trainer_job_restarts_total{cause=\"" + cause + "\",kind=\"TrainJob\"}");
   };
-  // Each is there before it happens, or an alert would miss the first.
+  // Each series exists before the event happens, or an alert would miss the first one.
   for (const std::string_view reason : failure_reasons())
     CHECK(value_of(metrics, "trainer_job_failures_total{kind=\"TrainJob\",reason=\"" +
                                 std::string(reason) + "\"}") == 0);
@@ -182,7 +182,7 @@ TEST_CASE_METHOD(Fixture, "beyond the bounds jobs are counted as others, and non
     made.runtime = runtime;
     jobs.update(records.emplace_back(), made);
   };
-  // One user with many runtimes leaves room for others.
+  // One user with many runtimes leaves room for other users.
   for (std::size_t i = 0; i < 3 * JobCensus::kMaxSeriesOfNamespace; ++i)
     add("greedy", "r" + std::to_string(i));
   CHECK(census->jobs().size() <= JobCensus::kMaxSeriesOfNamespace + 1);

@@ -1,4 +1,4 @@
-// Jobs that a restart keeps: one patch each, whose answer is what the next reconcile sees.
+// A restart keeps these Jobs: each gets one patch, and the next reconcile sees the answer.
 #include <algorithm>
 
 #include "kube/model/json_text.hh"

@@ -25,7 +25,7 @@ std::string job_text(int index, int version) {
 struct Fixture : trainer::test::IdleManager {
   int turns = 0;
 
-  // Has a turn before the reconcile and one after each of its steps. It removes a Job once the
+  // It gets a turn before the reconcile and one after each of its steps. It removes a Job once the
   // reconcile has seen them all.
   kube::Task<void> take_turns() {
     while (true) {

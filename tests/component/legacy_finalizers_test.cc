@@ -75,6 +75,6 @@ TEST_CASE_METHOD(Fixture, "where that is not enabled nothing is patched, and one
   REQUIRE(kube::run_until(io, [this] { return clock.timers() > 0; }));
   CHECK(errors.count("removeLegacyFinalizers") == 1);
   CHECK(api.log().empty());
-  tasks.cancel();  // it borrows what is of this test only
+  tasks.cancel();  // it borrows objects of this test only
   kube::run_task(io, tasks.join());
 }

@@ -113,7 +113,7 @@ TEST_CASE("what was answered is there after a kill at any moment") {
       CAPTURE(i);
       const auto found =
           after.store.find(kube::kConfigMaps, {"default", "object-" + std::to_string(i)});
-      // The third write was not answered where the signal came before its end.
+      // The third write was not answered if the signal came before its end.
       if (i != 1) CHECK(found);
       if (i == 1 && last >= 3) CHECK_FALSE(found);
     }

@@ -124,7 +124,7 @@ TEST_CASE_METHOD(Started,
                  "it leaves when its directory is removed, since no client finds it then") {
   std::atomic<bool> has_left = false;
   LocalServerOptions options;
-  options.idle = std::chrono::seconds(10);  // looked for each second
+  options.idle = std::chrono::seconds(10);  // checked each second
   options.on_idle = [&has_left] { has_left = true; };
   REQUIRE(start(std::move(options)));
   CHECK(server->state().is_in_place());

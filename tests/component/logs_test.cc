@@ -301,7 +301,7 @@ TEST_CASE_METHOD(Fixture, "a pod of a lost node, which stays in deletion, does n
     REQUIRE(follow(options()));
     CHECK(std::find(reported.begin(), reported.end(),
                     "[node-0]: its log cannot be read any more") != reported.end());
-    // Until its grace period is over it is asked for each second: only the stream may be cut.
+    // Until its grace period is over, it is requested each second: only the stream may be cut.
     const auto asked = api.lines();
     CHECK(std::count_if(asked.begin(), asked.end(), [](const std::string& line) {
             return line.find("/j-node-0-0/log") != std::string::npos;

@@ -111,7 +111,7 @@ TEST_CASE("workers and what they do now") {
   CHECK(value_of(metrics,
                  "workqueue_longest_running_processor_seconds" + labels_of_queue("loop")) == 3);
   CHECK(value_of(metrics, "workqueue_work_duration_seconds_count" + labels_of_queue("loop")) == 1);
-  // There before anything happens: a counter that appears with 1 has not increased.
+  // The series exists before anything happens: a counter that appears with 1 has not increased.
   for (const char* name :
        {"controller_runtime_reconcile_errors_total", "controller_runtime_reconcile_panics_total",
         "controller_runtime_terminal_reconcile_errors_total"})

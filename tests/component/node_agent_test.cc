@@ -36,7 +36,7 @@ Json make_rank(const std::string& job, int index, const std::vector<std::string>
   return pod;
 }
 
-// False for a zombie, which stays where process 1 reaps no orphans.
+// Returns false for a zombie, which stays if process 1 reaps no orphans.
 bool is_alive(pid_t process) {
   const std::string stat =
       node::read_file("/proc/" + std::to_string(process) + "/stat").value_or("");
@@ -218,7 +218,7 @@ TEST_CASE("a deadline goes by the clock that is never set", "[node]") {
   test.clock.ahead = jump;
   pod = test.api->pods.at("p");
   pod["metadata"]["labels"].set("changed", "yes");
-  test.api->put(pod);  // it is looked at again
+  test.api->put(pod);  // it is checked again
   test.until_phase("p", "Failed");
   CHECK(test.clock.steady() - begin >= std::chrono::seconds(2));  // startTime has whole seconds
   CHECK(test.api->pods.at("p").get("status").get_string("reason") == "DeadlineExceeded");

@@ -156,7 +156,7 @@ TEST_CASE("a container's environment and command come from its pod", "[node]") {
                                  "HOSTNAME=h", "TRAINER_POD_UID=u"})
       CHECK(has(container.env, variable));
     CHECK(config->address == "127.64.0.9");
-    // The pod's own volume there, and not what every pod has.
+    // It is the pod's own volume, and none that every pod has.
     CHECK(std::count_if(container.mounts.begin(), container.mounts.end(), [](const Mount& mount) {
             return mount.target == "/dev/shm" && mount.source.ends_with("/volumes/s");
           }) == 1);
@@ -418,7 +418,7 @@ TEST_CASE("a container restarts as its pod's policy says, later each time", "[no
   config.name = "c";
   ContainerState state;
   state.config = &config;
-  // The steady clock decides, wherever the other one was set to meanwhile.
+  // The steady clock decides, whatever the other one was set to meanwhile.
   const std::int64_t jump = GENERATE(0, -86'400, 86'400);
   Moment now{kube::Time::from_seconds(1'000'000), Moment::Steady(std::chrono::hours(1))};
   int starts = 0;

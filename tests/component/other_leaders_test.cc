@@ -56,7 +56,8 @@ TEST_CASE_METHOD(kube::test::ScriptedPeer,
   CHECK(counts == std::vector<std::size_t>{0, 1, 1, 0, 0, 1});
   tasks.cancel();
   kube::run_task(io, tasks.join());
-  // Once for as long as it is held: nothing is remembered of namespaces that are gone.
+  // It is reported once as long as it is held: nothing is remembered about namespaces that are
+  // gone.
   CHECK(captured.count("another leader") == 2);
   CHECK(captured.count("kubeflow/lead") == 2);
 }

@@ -1,4 +1,5 @@
-// Owner references of other namespaces, and what is kept of objects that others wrote.
+// Owner references of other namespaces do not count, and little is kept of objects that others
+// wrote.
 #include <string>
 #include <vector>
 

@@ -1,4 +1,4 @@
-// The process: the addresses it listens on, and that it ends where it cannot listen.
+// The process listens on its addresses, and ends if it cannot listen.
 #include "controller/process/process.hh"
 
 #include <signal.h>

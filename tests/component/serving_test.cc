@@ -1,4 +1,4 @@
-// The serving thread: what the control thread does while it is stuck.
+// The serving thread hangs, and the control thread goes on.
 #include "controller/process/serving.hh"
 
 #include <atomic>

@@ -59,14 +59,14 @@ struct Fixture : kube::test::ScriptedPeer {
     tasks.spawn("lease", follow_upstream_lease(client, std::move(options), log));
     REQUIRE(kube::run_until(io, [this] { return is_synced && api.log().size() >= 2; }));
   }
-  // Second by second, so that every check in between is made.
+  // Time moves second by second, so that every check in between is made.
   void wait(int count) {
     for (int i = 0; i < count; ++i) {
       clock.advance(seconds(1));
       kube::settle(io);
     }
   }
-  // Second by second, for as long as it takes.
+  // Time moves second by second, for as long as it takes.
   template <class Condition>
   bool until(Condition condition) {
     for (int i = 0; i < 500 && !condition(); ++i) {
@@ -168,11 +168,11 @@ TEST_CASE_METHOD(Fixture,
 
 TEST_CASE_METHOD(Fixture, "a list that fails changes nothing") {
   list(lease(4, clock.now()));
-  // History is gone, and the list that must follow is refused.
+  // The changes since then are gone, and the list that must follow is refused.
   api.on("GET", kPath).answer(410, R"({"kind":"Status","reason":"Expired","code":410})");
   api.on("GET", kPath).always().answer(403, R"({"kind":"Status","reason":"Forbidden","code":403})");
   follow();
-  // Long enough for the list to be asked for, short of the Lease's end.
+  // This is long enough for the list to be requested, and ends before the Lease.
   wait(3);
   REQUIRE(kube::run_until(io, [this] { return api.log().size() >= 3; }));
   wait(5);

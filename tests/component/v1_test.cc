@@ -165,7 +165,7 @@ TEST_CASE_METHOD(Fixture, "what enqueues a job") {
   auto& services = cache<kube::StoredObject>(v1_services());
   const auto name = [](const char* when) { return std::string(kController) + " n/p " + when; };
   REQUIRE(pods.upsert(pod("n", "10", "Pending")));  // its own creation
-  REQUIRE(pods.upsert(pod("n", "11", "Pending")));  // nothing that is looked at
+  REQUIRE(pods.upsert(pod("n", "11", "Pending")));  // nothing that is read
   REQUIRE(services.upsert(owned("n", "p-worker-0", "10", "")));
   for (const char* phase : {"Pending", "Running", "Failed"})  // pods of another namespace
     REQUIRE(pods.upsert(pod("elsewhere", std::to_string(++version), phase)));

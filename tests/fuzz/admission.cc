@@ -1,5 +1,5 @@
-// Reviews of any content are answered; a mutation applies, and once it has been applied nothing is
-// left to change.
+// Reviews of any content are answered. A mutation applies, and after it a second one changes
+// nothing.
 #include "runtimes/admission/admission.hh"
 
 #include "kube/model/json_text.hh"

@@ -1,4 +1,4 @@
-// Bodies of requests that reach for the limits of what a store can hold.
+// These bodies of requests are near the limits of what a store can hold.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace trainer::test {
 
-// Bytes that decide; zeros follow the last one.
+// These bytes decide; zeros follow the last one.
 class Choices {
  public:
   explicit Choices(std::string_view bytes) : rest_(bytes) {}

@@ -1,5 +1,5 @@
 // A connection may send anything: the server answers in HTTP or closes, and serves the next one.
-// The first byte says in pieces of which length the rest arrives.
+// The first byte says how long the pieces of the rest are.
 #include "kube/client/http_server.hh"
 
 #include <sys/socket.h>
@@ -43,7 +43,7 @@ std::string answer_to(std::string_view bytes, std::size_t piece) {
   boost::system::error_code error;
   tcp::socket socket(io);
   socket.connect({kube::asio::ip::address_v4::loopback(), server().http->port()});
-  // Closed by a reset, so that no port stays in TIME_WAIT.
+  // The connection is closed by a reset, so that no port stays in TIME_WAIT.
   socket.set_option(kube::asio::socket_base::linger(true, 0));
   while (!bytes.empty() && !error) {
     const auto part = bytes.substr(0, piece);

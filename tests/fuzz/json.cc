@@ -1,4 +1,5 @@
-// Whatever parses must print and parse as the same value, and its patches must lead where they say.
+// Every text that parses must print and parse as the same value, and its patches must have the
+// promised results.
 #include "kube/model/json_text.hh"
 #include "kube/model/patch.hh"
 #include "tests/fuzz/fuzz.hh"

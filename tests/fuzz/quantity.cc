@@ -7,7 +7,7 @@
 
 namespace {
 
-// Sums and products of binary amounts may exceed what a binary text may say.
+// Sums and products of binary amounts may exceed what a binary text can express.
 bool is_beyond_text(const kube::Quantity& quantity) {
   using Limits = std::numeric_limits<std::int64_t>;
   return quantity.value() == Limits::max() || quantity.value() <= -Limits::max();

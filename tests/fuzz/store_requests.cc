@@ -70,7 +70,7 @@ void hold(bool law, std::string_view name, std::string_view detail) {
   if (!law) throw Broken(fmt::format("{}: {}", name, detail.substr(0, 2'000)));
 }
 
-// A server, and what its journal has got.
+// This is a server, and the changes that its journal has got.
 class World {
  public:
   World()
@@ -111,7 +111,7 @@ class World {
         read(path_of(kind.resource, key), "application/json", kube::kObjectLimits);
     }
   }
-  // Another store gets what the journal has, and has the same objects.
+  // Another store gets the changes of the journal, and must have the same objects.
   void check_restore() const {
     ObjectStore other(1, 10, ObjectStore::Form::kTexts);
     for (const ServedKind& kind : kinds()) other.add_collection(kind.resource);
@@ -270,7 +270,7 @@ Request next_request(Choices& choices) {
   static const std::vector<std::string> kMethods{"POST",  "POST",  "PUT",    "PATCH",
                                                  "PATCH", "PATCH", "DELETE", "GET"};
   static const std::vector<std::string> kSubresources{"", "", "", "", "", "/status", "/scale"};
-  // Thing, which takes anything, more often than others.
+  // Thing, which accepts anything, is chosen more often than others.
   const std::size_t at = choices.pick(kinds().size() + 12);
   const ServedKind& kind = at < kinds().size() ? kinds()[at] : kinds().back();
   const std::string ns = !kind.resource.namespaced ? "" : choices.one_in(8) ? "m" : "n";

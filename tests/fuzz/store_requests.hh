@@ -8,8 +8,8 @@
 namespace trainer::test {
 
 // Each byte of `choices` decides something: which request comes next, what its body is. After each
-// request all lists and objects must be answered, and what the journal has got must give the same
-// objects. "" where that holds, else what does not.
+// request all lists and objects must be answered, and the changes in the journal must make the same
+// objects. Returns "" if that holds, else what does not.
 std::string run_store_requests(std::string_view choices);
 
 }  // namespace trainer::test

@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::size_t kMaxLine = 1024;
 
-// The lines of `stream` in pieces of `length` bytes; what comes after a line that is too long is
-// left out, as the watch ends there.
+// Returns the lines of `stream` in pieces of `length` bytes. Lines behind one that is too long are
+// left out, since the watch ends there.
 std::vector<std::string> lines_of(std::string_view stream, std::size_t length) {
   std::vector<std::string> lines;
   kube::LineSplitter splitter(kMaxLine);

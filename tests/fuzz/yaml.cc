@@ -1,4 +1,4 @@
-// Whatever parses must print and parse as the same value.
+// Every text that parses must print and parse as the same value.
 #include "kube/model/yaml.hh"
 
 #include "kube/model/json_text.hh"

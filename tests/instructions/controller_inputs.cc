@@ -1,5 +1,5 @@
-// Events of watches and reconciles, through the whole controller: nothing here depends on what it
-// is made of but the class Controller.
+// These are events of watches and reconciles, through the whole controller: nothing here depends on
+// its parts except the class Controller.
 #include <fmt/format.h>
 
 #include <boost/asio/co_spawn.hpp>
@@ -36,7 +36,8 @@ kube::ManagerOptions manager_options() {
   return options;
 }
 
-// Production's watches, caches, queues and reconcilers, with a server and a clock that hold still.
+// These are production's watches, caches, queues and reconcilers, with a server and a clock that do
+// not move.
 class Controller {
  public:
   Controller() {
@@ -44,7 +45,7 @@ class Controller {
     poll();
     if (!manager_.is_ready()) fail("the caches were not filled");
   }
-  // Nothing is given back: what is under way borrows from all of it.
+  // Nothing is freed: pending work borrows from all of it.
   ~Controller() = delete;
 
   void start_workers() {

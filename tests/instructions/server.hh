@@ -1,5 +1,5 @@
-// An API server that holds the fixed objects, and takes nothing in: what the controller asks of it
-// is counted.
+// This API server holds the fixed objects, and stores no write: the controller's requests are
+// counted.
 #pragma once
 
 #include <list>

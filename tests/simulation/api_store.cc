@@ -30,7 +30,7 @@ bool is_spec_equal(const Json& a, const Json& b) {
   return a.get("spec") == b.get("spec");
 }
 
-// Jobs: nothing but `suspend` changes while they run or have run since they were suspended.
+// In a Job only `suspend` changes while it runs or has run since it was suspended.
 FieldErrors check_job(const Json& job, const Json* before) {
   if (before == nullptr || is_spec_equal(job, *before)) return {};
   const Json& old_spec = before->get("spec");

@@ -1,5 +1,5 @@
-// The API server of a simulated cluster, with the kinds that the controllers use, and on whose
-// behalf each of its objects is written.
+// The API server of a simulated cluster has the kinds that the controllers use, and knows for whom
+// each of its objects is written.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ namespace trainer::simulation {
 
 using kube::server::Object;
 
-// On whose behalf something is written.
+// Writes are made for one of these.
 enum class Actor { kController, kCluster, kUser };
 std::string_view name_of(Actor actor);
 
@@ -53,7 +53,7 @@ class ApiStore {
   Object find(std::string_view plural, const kube::ObjectKey& key) const;
   bool exists(const std::string& uid) const { return objects_.find_uid(uid) != nullptr; }
 
-  // A request as it comes over the wire. The JobSet's defaulting webhook takes part in it.
+  // This is a request from the network. The JobSet's defaulting webhook takes part in it.
   kube::server::Outcome handle(Actor actor, kube::server::Request request);
   Answer create(Actor actor, const kube::Resource& resource, kube::Json object);
   Answer merge(Actor actor, const kube::Resource& resource, const kube::ObjectKey& key,

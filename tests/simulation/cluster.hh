@@ -19,12 +19,13 @@ namespace trainer::simulation {
 struct Fate {
   milliseconds until_running{500};
   milliseconds until_ready{200};
-  std::optional<milliseconds> until_end;  // from running on; nullopt: it runs until it is killed
+  // The time from the start of its run; nullopt: it runs until it is killed.
+  std::optional<milliseconds> until_end;
   int exit_code = 0;
 };
 
 // Follows every change of the store and answers, after a while, with changes of its own. These
-// parts never fail: what can go wrong is the controller's business.
+// parts never fail: only the controller has to handle failures.
 class Cluster {
  public:
   // Decides about a pod that was just created; `failures` is how many of its Job have failed.
@@ -33,7 +34,7 @@ class Cluster {
 
  private:
   void on_change(const Change& change);
-  // Each key is worked on once, however often it was asked for.
+  // Each key is worked on once, however often it was enqueued.
   void ask_for_sync(const kube::ObjectKey& job);
   void ask_for_collection();
 

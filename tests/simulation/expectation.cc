@@ -135,13 +135,13 @@ Expectation::Missing Expectation::missing_suspended(const Lineage& lineage,
 
 Expectation::Missing Expectation::wrong_restarts(const Lineage& lineage, const Json& object) const {
   const auto restarts = status_of(object).get_int("restarts");
-  // Where time or a user cut it short, not all attempts took place.
+  // If time or a user ended the job early, not all attempts took place.
   const bool is_cut = lineage.is_hanging && lineage.ending != Ending::kRunning;
   if (restarts == lineage.restarts || (is_cut && restarts < lineage.restarts)) return std::nullopt;
   return fmt::format("it counts {} restarts instead of {}", restarts, lineage.restarts);
 }
 
-// The TrainJob says of its Jobs what its JobSet says.
+// The TrainJob's status about its Jobs is that of its JobSet.
 Expectation::Missing Expectation::stale_mirror(const Lineage& lineage, const Json& trainjob) const {
   const Object jobset = store_.find("jobsets", lineage.key);
   if (!jobset) return std::nullopt;
@@ -161,7 +161,7 @@ Expectation::Missing Expectation::stale_mirror(const Lineage& lineage, const Jso
   return std::nullopt;
 }
 
-// Whatever has an owner that is gone goes too, and nothing waits for its finalizers for ever.
+// Every object whose owner is gone must be removed too, and none waits for its finalizers for ever.
 Expectation::Missing Expectation::orphan() const {
   for (const std::string_view plural :
        {"jobsets", "jobs", "pods", "services", "configmaps", "trainjobs"}) {

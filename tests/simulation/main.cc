@@ -59,7 +59,7 @@ struct Tally {
   std::uint64_t failed = 0;
 };
 
-// Every `stride`th seed from `first` on, until so many have failed that more would be of no use.
+// Runs every `stride`th seed from `first` on, until so many have failed that more would be useless.
 void run_share(const Options& options, std::uint64_t first, std::uint64_t stride, Tally& tally) {
   for (std::uint64_t i = first; i < options.runs && tally.failed < kMaxReports; i += stride) {
     tally.seed = options.seed + i;
@@ -75,9 +75,9 @@ std::string untimely_end(pid_t child) {
   return WEXITSTATUS(status) == 0 ? "" : fmt::format("exit status {}", WEXITSTATUS(status));
 }
 
-// Processes, not threads: a run that crashes takes only its own share with it. Each counts in
-// memory that it has in common with us, so that what it did before a crash is known, and where that
-// was.
+// These are processes, not threads: a run that crashes ends only its own share. Each process counts
+// in memory that it shares with this one, so that its results before a crash are known, and the
+// seed of the crash.
 Tally run_side_by_side(const Options& options) {
   const std::size_t size = options.jobs * sizeof(Tally);
   void* const shared =

@@ -143,7 +143,7 @@ void Oracle::check_end(const Change& change) {
 void Oracle::check_creation(const Change& change) {
   const std::string& kind = change.resource.kind;
   const Object owner = owner_of(*change.after);
-  // The snapshot may be written again after the end: it is a record, not a child that runs.
+  // The snapshot may be written again after the end, since it is no child that runs.
   if (owner && has_ended(*owner) && kind != "ConfigMap") {
     report(describe(change) + ": its owner has ended");
   }
@@ -164,7 +164,7 @@ void Oracle::check_creation(const Change& change) {
   }
 }
 
-// The controller takes Jobs away when their attempt or their JobSet is over, and in the foreground.
+// The controller deletes Jobs if their attempt or their JobSet is over, and in the foreground.
 void Oracle::check_job_deletion(const Change& change) {
   const Object owner = owner_of(*change.before);
   if (owner && !has_ended(*owner) && !is_deleting(*owner) &&

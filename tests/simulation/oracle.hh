@@ -11,7 +11,7 @@
 
 namespace trainer::simulation {
 
-// Knows of the controller only what it wrote. The first violation is kept, as a sentence.
+// It knows only the writes of the controller. The first violation is kept, as a sentence.
 class Oracle {
  public:
   explicit Oracle(ApiStore& store);

@@ -1,4 +1,5 @@
-// One life of the controller: everything it has in memory, from its start to its crash.
+// This is one life of the controller: everything that it has in memory, from its start to its
+// crash.
 #pragma once
 
 #include <memory>
@@ -21,7 +22,7 @@ class Process {
   void tick();
   void deliver(const Change& change) { wire_.deliver(change); }
   void expire_watches() { wire_.expire_watches(); }
-  // Nothing of it reaches the server any more. Its memory is gone once is_gone().
+  // Nothing of it reaches the server any more. Its memory is free once is_gone().
   void crash();
   bool is_gone() const { return is_gone_; }
 

@@ -186,15 +186,15 @@ class Writer {
     }
   }
 
-  // The JobSet goes a while after its end; a hand-written one is gone then, while a TrainJob keeps
-  // its own end.
+  // The JobSet is deleted a while after its end. A hand-written one is gone then, while a TrainJob
+  // keeps its own end.
   void expire(Json& spec) {
     if (!lineage_.is_trainjob) lineage_.is_expiring = true;
     spec.set("ttlSecondsAfterFinished", chance_.between(5, 30));
   }
 
-  // Instead of the template `asker` asks for the restarts, which then keep what is complete and
-  // what serves, of parts that never fail.
+  // `asker` asks for the restarts instead of the template. The restarts then keep what is complete
+  // and what serves, of parts that never fail.
   void ask_for_restarts(Json& spec, Json& asker) {
     Json& policy = spec["failurePolicy"];
     for (const auto member : {"maxRestarts", "rules"}) {
@@ -222,7 +222,7 @@ class Writer {
     if (chance_.percent(50)) policy.set("torch", Json::object());
     Json runtime_spec = Json::object({{"mlPolicy", std::move(policy)}});
     runtime_spec.set("template", Json::object({{"spec", std::move(spec)}}));
-    // The job says it, or its runtime.
+    // The job sets it, or its runtime.
     const auto limit = [&](std::string_view name, int least, int most) {
       (chance_.percent(50) ? job_spec : run_policy).set(name, chance_.between(least, most));
     };

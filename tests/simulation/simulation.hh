@@ -1,4 +1,4 @@
-// One run: a seed in, a verdict out.
+// One run has a seed as input, and a verdict as result.
 #pragma once
 
 #include <cstdint>

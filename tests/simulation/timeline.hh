@@ -1,4 +1,4 @@
-// Virtual time: everything that happens in a simulation happens at a moment of this clock.
+// Time is virtual: everything in a simulation happens at a moment of this clock.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Other clients of the same cluster: users, a queue that works like Kueue, and clients that delete
-// what they should not.
+// Other clients use the same cluster: users, a queue that works like Kueue, and clients that delete
+// what they should not delete.
 #pragma once
 
 #include <functional>
@@ -12,8 +12,8 @@
 
 namespace trainer::simulation {
 
-// Schedules all events of a script at construction. After `busy` every job is as its user wants it
-// in the end, and no client writes any more.
+// Schedules all events of a script at construction. After `busy` every job has the state that its
+// user wants in the end, and no client writes any more.
 class Users {
  public:
   using Trace = std::function<void(const std::string& what)>;

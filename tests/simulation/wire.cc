@@ -108,13 +108,13 @@ class Wire::Stream final : public kube::HttpStream {
     push(line, delay);
     if (chance.percent(wire_.weather_.repeats)) push(line, chance.wait(0, 20));
     if (!chance.percent(wire_.weather_.broken_watches)) return;
-    if (chance.percent(50)) {  // half a line follows, as of a next event that is cut off
+    if (chance.percent(50)) {  // half a line follows, as if the next event were cut off
       push(line.substr(0, line.size() / 2), milliseconds(1));
     }
     push_end(chance.wait(0, 50));
   }
 
-  // Large events arrive in two pieces now and then.
+  // Large events sometimes arrive in two pieces.
   void push(std::string text, milliseconds delay) {
     latest_ = std::max(latest_, wire_.timeline_.steady() + delay);
     if (text.size() > 2 && wire_.chance_.percent(10)) {
@@ -128,7 +128,7 @@ class Wire::Stream final : public kube::HttpStream {
     notify();
   }
 
-  // In order behind everything else; what happens later is for the next watch.
+  // It comes in order, behind everything else. Later changes are for the next watch.
   void push_end(std::chrono::steady_clock::duration delay) {
     const auto when = std::max(latest_, wire_.timeline_.steady() + delay);
     if (is_ended_ && when >= end_) return;

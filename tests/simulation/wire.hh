@@ -1,4 +1,4 @@
-// The network between one process and the API server: slow, and as faulty as the weather.
+// This is the network between one process and the API server: slow, and as faulty as Weather says.
 #pragma once
 
 #include <functional>
@@ -21,8 +21,8 @@ struct Weather {
   int repeats = 0;          // events that are delivered twice
 };
 
-// The transport of one process. Events keep their order within a collection; each collection has
-// delays of its own. Everything is decided by `chance` and happens by the timeline.
+// This is the transport of one process. Events keep their order within a collection; each
+// collection has delays of its own. `chance` decides everything, and the timeline executes it.
 class Wire final : public kube::Transport {
  public:
   // `on_request` is called with every request that reaches the server, before it is carried out.
@@ -35,7 +35,7 @@ class Wire final : public kube::Transport {
   kube::Task<kube::Result<std::unique_ptr<kube::HttpStream>>> open(
       kube::HttpRequest request) override;
 
-  // The process dies: what it has sent may still arrive, nothing that it sends from now on does.
+  // The process dies: its earlier requests may still arrive, and later ones do not.
   void cut();
   // Ends every watch; each is listed again because its version is too old by then.
   void expire_watches();

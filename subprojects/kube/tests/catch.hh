@@ -1,5 +1,5 @@
-// The one place that names the test framework's header, so that its next major version is a change
-// of one file.
+// No other file names the test framework's header, so that its next major version is a change of
+// one file.
 #pragma once
 
 #include <catch2/catch.hpp>

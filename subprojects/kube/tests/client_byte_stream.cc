@@ -49,7 +49,7 @@ struct TlsPair {
     if (co_await stream->handshake()) server = std::move(stream);
   }
 
-  // Every text in a record of its own, all of them sent before anything is read.
+  // Sends every text in a record of its own, all of them before anything is read.
   void say(const std::vector<std::string>& texts) {
     for (const auto& text : texts) {
       const IoResult written = run_task(io, server->write_all(text));
@@ -58,7 +58,7 @@ struct TlsPair {
   }
 };
 
-// A listener whose queue is full: what comes after is dropped without a word.
+// The queue of the listener is full: packets of later connections are dropped without an answer.
 struct SilentListener {
   explicit SilentListener(asio::io_context& io) : acceptor(io) {
     const asio::ip::tcp::endpoint any(asio::ip::make_address("127.0.0.2"), 0);

@@ -57,7 +57,7 @@ TEST_CASE_METHOD(Fixture, "young requests and running handlers are not closed fo
   CHECK(victim() == nullptr);
   add("10.0.0.1", Phase::kIdle, 20);
   auto* const greedy = add("10.0.0.2", Phase::kIdle, 10);
-  CHECK(victim() == nullptr);  // the idle ones are not those that crowd
+  CHECK(victim() == nullptr);  // the idle ones are fewer
   add("10.0.0.2", Phase::kIdle, 5);
   CHECK(victim() == greedy);
   auto* const stale = add("10.0.0.3", Phase::kReading, 1'000);

@@ -207,7 +207,7 @@ TEST_CASE_METHOD(Fixture, "a write that fails: three tries, or for ever where it
 
 TEST_CASE_METHOD(Fixture, "a create whose answer was lost makes no second object") {
   server.on("POST", kEvents).reply([this](const ReceivedRequest&) {
-    random = FakeRandom(0xcd);  // any other name would be this one
+    random = FakeRandom(0xcd);  // every other name would be this one
     ScriptedReply lost;
     lost.is_reset = true;
     return lost;

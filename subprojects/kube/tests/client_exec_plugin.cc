@@ -45,7 +45,7 @@ struct Fixture {
     std::ifstream in(folder / name, std::ios::binary);
     return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
   }
-  // A plugin that notes each run, and then does `body`.
+  // This plugin notes each run, and then runs `body`.
   void write_plugin(const std::string& body) const {
     write("bin/login", "#!/bin/sh\ncd " + folder.string() + "\necho run >> runs\n" + body);
   }
@@ -118,7 +118,7 @@ TEST_CASE_METHOD(Fixture, "a credential is kept until it expires") {
 TEST_CASE("what a plugin may print") {
   struct Row {
     std::string output;
-    std::string expected;  // "": it is taken
+    std::string expected;  // "": it is accepted
   };
   const std::string pair = R"("clientCertificateData": "c", "clientKeyData": "secret")";
   const Row rows[] = {

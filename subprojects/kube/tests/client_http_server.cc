@@ -159,9 +159,9 @@ struct Fixture {
   }
   Result<HttpResponse> get(const std::string& path) { return send(HttpRequest("GET", path)); }
 
-  // Says `text` on a connection of its own and reads what comes until the server closes.
+  // Sends `text` on a connection of its own and reads until the server closes it.
   std::string raw(std::string text) { return run_task(io, talk(server->port(), std::move(text))); }
-  // Says `text` from this address of the loopback, and leaves the connection as it is.
+  // Sends `text` from this address of the loopback, and leaves the connection open.
   tcp::socket say_from(const std::string& address, const std::string& text) {
     tcp::socket socket(io);
     socket.open(tcp::v4());
@@ -408,7 +408,7 @@ TEST_CASE_METHOD(Fixture, "strangers have few places, and keep no known client w
   start_with_token();
   const std::string known = "GET /a HTTP/1.1\r\nAuthorization: token\r\n\r\n";
   std::vector<tcp::socket> kept;
-  for (int i = 0; i < 5; ++i) {  // these are no strangers' any more
+  for (int i = 0; i < 5; ++i) {  // these are no longer strangers'
     kept.push_back(say_from("127.0.0.3", known));
     CHECK_THAT(run_task(io, read_answer(kept.back())), Catch::StartsWith("HTTP/1.1 200"));
   }
@@ -586,7 +586,7 @@ TEST_CASE("an address that cannot be had, and a certificate that cannot be used"
   asio::io_context io;
   const HttpServer::Handler none;
   ServerOptions options;
-  options.address = std::string(64, 'x');  // longer than a label may be: no name server is asked
+  options.address = std::string(64, 'x');  // longer than a label may be: no name server is queried
   CHECK_THAT(serve(io, options, none).error().message, Catch::Contains(options.address));
   CHECK(serve(io, options, none).error().code == ErrorCode::kNetwork);
   options.address = "127.0.0.1";
@@ -735,7 +735,7 @@ TEST_CASE_METHOD(TlsFixture, "files of a client certificate are read again after
   SECTION("one that is being written is no other") {
     renew = [&] { write({next.certificate, old.key}); };
     CHECK(get("/a")->status == 401);
-    CHECK(get("/a")->status == 200);  // with the former
+    CHECK(get("/a")->status == 200);  // with the former certificate
     CHECK(asked == 2);
   }
   std::filesystem::remove_all(folder);
@@ -761,7 +761,7 @@ TEST_CASE_METHOD(TlsFixture, "a new certificate holds for connections from then 
   REQUIRE(get("/a"));
   const Certificate next = make_certificate("test.local", "127.0.0.1");
   REQUIRE(server->set_certificate(next.certificate, Secret<std::string>(next.key)));
-  CHECK(get("/a"));  // the connection of before
+  CHECK(get("/a"));  // the former connection
   connect_as(tls_config(made));
   CHECK_FALSE(get("/a"));
   connect_as(tls_config(next));

@@ -207,7 +207,7 @@ TEST_CASE_METHOD(Fixture, "a holder that has vanished is followed after its time
   version = 7;
   Candidate b(*this, "b");
   pass(Milliseconds(14'000));
-  CHECK(b.log == Log{"sees lost"});  // its clock is not believed
+  CHECK(b.log == Log{"sees lost"});  // its clock is not trusted
   pass(Milliseconds(6'000));
   CHECK(b.log == Log{"sees lost", "sees b", "started"});
   CHECK(spec().get_int("leaseTransitions") == 5);

@@ -355,7 +355,7 @@ TEST_CASE_METHOD(Fixture, "a stream is read in pieces, on a connection of its ow
   CHECK((*stream)->header("content-type") == "application/json");
   CHECK(run_task(io, read_all(**stream, Milliseconds(5'000))) ==
         "onetwo" + std::string(100'000, 'x'));
-  // It took the idle one, and keeps it to its end.
+  // The request took the idle connection, and keeps it to its end.
   CHECK(server.connections() == 1);
   REQUIRE(get("/warm"));
   CHECK(server.connections() == 2);
@@ -386,7 +386,7 @@ TEST_CASE_METHOD(Fixture, "a stream ends by silence, by a cut, and with a refusa
   server.on("GET", "/no").answer(410, "gone");
   server.on("GET", "/log").answer(200, std::string(300'000, 'x'));
   const auto silent = run_task(io, open(*transport, "/silent"));
-  // The silence begins once what was said has come, however slow the machine is.
+  // The silence begins once the sent bytes have arrived, however slow the machine is.
   const auto said = run_task(io, (*silent)->read_some(Milliseconds(5'000)));
   REQUIRE(said);
   CHECK(*said == "one");

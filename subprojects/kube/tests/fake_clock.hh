@@ -35,7 +35,7 @@ class FakeClock final : public Clock {
     notify();
   }
 
-  // The machine sleeps: timers wait for as long as it does.
+  // The machine sleeps: timers wait as long as it does.
   void suspend(std::chrono::microseconds by) {
     now_ = now_ + by;
     suspended_ += by;

@@ -126,12 +126,12 @@ TEST_CASE_METHOD(Fixture, "what is known in its version is not read again") {
   list(5, {text_of("a", 3), text_of("b", 4)});
   update_if_newer("c", 6);
   CHECK(transformed == 2);
-  CHECK(cache.upsert(text_of("c", 6)));  // the echo of what was offered
+  CHECK(cache.upsert(text_of("c", 6)));  // the echo of the offered version
   list(7, {text_of("a", 3), text_of("b", 4), text_of("c", 6)});
   CHECK(transformed == 2);
   CHECK(cache.upsert(text_of("c", 8)));
   CHECK(transformed == 3);
-  // An echo counts as seen: what is older and not held was deleted.
+  // An echo counts as seen: if an older version is not held, its object was deleted.
   update_if_newer("d", 9);
   cache.remove(text_of("d", 9));
   update_if_newer("c", 12);
@@ -164,7 +164,7 @@ TEST_CASE_METHOD(Fixture, "what was created during a relist survives a list that
   cache.begin_list();
   cache.upsert(text_of("a", 1));
   update_if_newer("b", 12);  // after the list's version
-  update_if_newer("c", 9);   // before it, and gone again: the list would have it otherwise
+  update_if_newer("c", 9);   // before it, and gone again: otherwise the list would have it
   finish_list(10);
   CHECK(version_of("b") == "12");
   CHECK(version_of("c") == "-");
@@ -208,7 +208,7 @@ TEST_CASE_METHOD(Fixture, "answers to writes alone do not make a list an old one
 
 TEST_CASE_METHOD(Fixture, "the end of a predecessor does not remove its successor") {
   list(5, {text_of("a", 1)});
-  update_if_newer("a", 12);  // deleted and created again by ourselves
+  update_if_newer("a", 12);  // this process has deleted and created it again
   cache.remove(text_of("a", 11));
   CHECK(version_of("a") == "12");
 }
@@ -222,7 +222,7 @@ TEST_CASE_METHOD(Fixture, "malformed objects stop nothing") {
   CHECK_FALSE(cache.upsert("nonsense"));
   CHECK_FALSE(cache.remove("nonsense"));
   CHECK(cache.size() == 1);
-  // The transform throws: the object has lost what it reads, and goes nevertheless.
+  // The transform throws: the object lacks what it reads, and is removed nevertheless.
   CHECK(cache.remove(R"({"metadata":{"namespace":"ns","name":"a","resourceVersion":"7","x":1}})"));
   CHECK(cache.size() == 0);
 }

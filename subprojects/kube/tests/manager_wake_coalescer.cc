@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// Wakes every `every`, each of which takes `worked`, for a second. Returns the pauses after them,
+// Wakes every `every`, for a second; each wake takes `worked`. Returns the pauses after them,
 // counted once the first window has passed.
 struct Load {
   WakeCoalescer coalescer;

@@ -41,7 +41,7 @@ struct Fixture : test::ScriptedPeer {
     while (is_held) co_await release.wait();
     co_return outcome();
   }
-  // Until so many reconciles have begun and their results are known.
+  // Runs until so many reconciles have begun and their results are known.
   bool reconciles(std::size_t count) {
     return run_until(io, [&] {
       return reconciled.size() == count && metrics.lines.size() >= count && queue.is_idle();

@@ -76,7 +76,7 @@ TEST_CASE("a packer follows what it is given, but not every text") {
   for (int number = 0; number < 100; ++number) compressor.compress(object(before, number));
   CHECK(compressor.compress(object(after, 0)).stored_size() > 1'000);
   CHECK(compressor.compress(object(after, 1)).stored_size() < 100);
-  // The first one of another kind in between does not take over.
+  // The first one of another kind in between does not become the dictionary.
   CHECK(compressor.compress(object(before, 2)).stored_size() > 1'000);
   CHECK(compressor.compress(object(after, 3)).stored_size() < 100);
 }

@@ -49,8 +49,8 @@ std::size_t plain_value_end(std::string_view text, int levels = kAnyLevels) {
   int depth = 0;
   for (std::size_t at = 0; at < text.size();) {
     const char c = text[at];
-    // A backslash outside of strings is an error; it escapes what it would escape within, but for
-    // brackets.
+    // A backslash outside of strings is an error. It escapes what it would escape within a string,
+    // except brackets.
     const bool is_escape =
         c == '\\' && at + 1 < text.size() && (text[at + 1] == '"' || text[at + 1] == '\\');
     at = c == '"' ? plain_string_end(text, at + 1) : at + (is_escape ? 2 : 1);

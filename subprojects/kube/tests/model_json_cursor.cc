@@ -9,7 +9,7 @@ namespace {
 
 using kube::JsonCursor;
 
-// "name=value" of each child, and "." at the end or "!" where the text breaks off.
+// Returns "name=value" of each child, and "." at the end or "!" if the text is not complete.
 std::vector<std::string> children_of(std::string_view text, int levels = 100) {
   std::vector<std::string> found;
   JsonCursor children(text, levels);

@@ -385,7 +385,7 @@ TEST_CASE("strings of any length end where they end") {
         const auto again = parse_json(print_json(whole));
         REQUIRE(again);
         REQUIRE(again->as_string() == whole);
-        // Unescaped, none of them may be in a string, but a backslash may escape what follows.
+        // Without a backslash none of these may be in a string; behind a backslash they may.
         if (stop != '\\') REQUIRE_FALSE(parse_json("[\"" + whole + "\"]"));
       }
       for (const char* wide : {"\xc3\xa9", "\x7f", " "}) {

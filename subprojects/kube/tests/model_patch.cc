@@ -184,7 +184,7 @@ TEST_CASE("applying merge_diff gives the document it was made for") {
     INFO(print_json(from) << " -> " << print_json(to) << " by " << print_json(patch));
     const Json result = patch.is_null() ? from : merge_patch(from, patch);
     REQUIRE(without_nulls(result) == without_nulls(to));
-    // Nothing is left to do after it, and it changes nothing twice.
+    // Nothing is left to change after it, and a second time it changes nothing.
     REQUIRE(merge_diff(result, to).is_null());
     if (!patch.is_null()) REQUIRE(merge_patch(result, patch) == result);
   }

@@ -48,7 +48,7 @@ TEST_CASE("upserts replace in place or append, and keep the rest") {
   CHECK(print_json(*container.find("env")->as_array().begin()) ==
         R"({"name":"A","valueFrom":{"fieldRef":{"fieldPath":"x"}}})");
 
-  // Many at once as one after the other.
+  // The result for many at once is that for one after the other.
   Json::Array many;
   for (const char* name : {"C", "D", "E", "F", "G", "H", "D", "I", "J", "B"})
     many.push_back(Json::object({{"name", name}, {"value", std::to_string(many.size())}}));

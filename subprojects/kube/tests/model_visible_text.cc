@@ -44,7 +44,7 @@ bool must_be_escaped(char32_t code) {
          code == 0xfeff || in(0xfff9, 0xfffb) || in(0x1d173, 0x1d17a) || in(0xe0000, 0xe007f);
 }
 
-// Half of them near what is hidden.
+// Half of the characters are near a hidden one.
 char32_t draw(std::mt19937& random) {
   const std::vector<char32_t> near{0x00,   0x7f,   0xa0,   0x61c,   0x1150,  0x17b0,
                                    0x180e, 0x2000, 0x2020, 0x2030,  0x2060,  0x3160,

@@ -232,10 +232,10 @@ TEST_CASE("errors name line and column") {
     INFO(c.text);
     CHECK(as_json(c.text) == c.error);
   }
-  // The parser would read these for ever.
+  // The parser would read these without end.
   CHECK(as_json(",").find("bad YAML at line 1, column 1: expected the end") == 0);
   CHECK(as_json("a: 1\n...\n,") == "bad YAML at line 3, column 1: expected a value");
-  // Whatever the parser itself finds is passed on with its place.
+  // The parser's own errors are passed on with their place.
   CHECK(as_json("a: 1\nb: c: d").substr(0, 31) == "bad YAML at line 2, column 5: i");
   CHECK(as_json("a: *b").substr(0, 30) == "bad YAML at line 1, column 4: ");
   CHECK(as_json("a:\n\t- b").substr(0, 29) == "bad YAML at line 2, column 2:");

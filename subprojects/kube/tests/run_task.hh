@@ -12,8 +12,8 @@
 
 namespace kube {
 
-// Runs `io` until the task has ended and answers its result; an exception of the task comes out
-// here. `limit` ends a test that would hang.
+// Runs `io` until the task has ended and returns its result; an exception of the task leaves this
+// call. `limit` ends a test that would hang.
 template <class T>
 T run_task(asio::io_context& io, Task<T> task,
            std::chrono::seconds limit = std::chrono::seconds(20)) {

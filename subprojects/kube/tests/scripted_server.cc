@@ -28,7 +28,7 @@ std::string chunk_of(const std::string& piece) {
   return size.str() + "\r\n" + piece + "\r\n";
 }
 
-// The answer as writes: what one entry holds goes out at once.
+// Writes the answer: the pieces of one entry are sent at once.
 std::vector<std::string> writes_of(const ScriptedReply& reply) {
   std::string head = "HTTP/1.1 " + std::to_string(reply.status) + " Scripted\r\n";
   head += "Content-Type: application/json\r\n";

@@ -1,5 +1,4 @@
-// An HTTP server that answers as a test scripts it, faults included, and remembers what it was
-// asked.
+// This HTTP server answers by the script of a test, faults included, and remembers its requests.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -74,7 +73,8 @@ class ScriptedServer {
   ScriptedServer(const ScriptedServer&) = delete;
   ScriptedServer& operator=(const ScriptedServer&) = delete;
 
-  // The next unused script of a method and path answers; what no script fits is answered 404.
+  // The next unused script of a method and path answers. A request without a script is answered
+  // 404.
   Script& on(std::string method, std::string path);
   const std::vector<ReceivedRequest>& log() const;
   // "GET /path?query" of every request, in order.

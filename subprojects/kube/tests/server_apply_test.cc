@@ -168,7 +168,7 @@ TEST_CASE("apply: conflicts name the managers and their fields") {
         "409 Conflict: Apply failed with 3 conflicts: conflicts with \"a\":\n"
         "- .spec.size\n- .spec.parts[name=\"p\"].count\n"
         "conflicts with \"tester\" using example.com/v1:\n- .spec.order");
-  // Nothing of it was stored, and equal values are no conflict.
+  // Nothing of the request was stored, and equal values are no conflict.
   CHECK(world.stored(kW).get("spec").get_int("size") == 1);
   CHECK(outcome(world.apply(kW, "b", widget("{'size':1,'parts':[{'name':'q'}]}"))) == "200");
 }
@@ -250,7 +250,7 @@ TEST_CASE("apply: what it has emptied is null, and that is no list of a custom r
   World world;
   REQUIRE(world.post(kWidgetsPath, widget("{'parts':[],'size':1}")).status == 201);
   REQUIRE(world.apply(kW, "a", widget("{'parts':[{'name':'p'}]}")).status == 200);
-  // The list itself is the creator's, so it stays; where it is no one's it goes.
+  // The list itself is the creator's, so it stays. If it has no owner, it is removed.
   const Json before = world.stored(kW);
   CHECK(outcome(world.apply(kW, "a", widget("{'parts':[]}"))) ==
         "422 Invalid: Widget.example.com \"w\" is invalid: spec.parts: Invalid value: \"null\": "
@@ -265,7 +265,7 @@ TEST_CASE("apply: what it has emptied is null, and that is no list of a custom r
         std::string::npos);
   CHECK(outcome(other.apply(kW, "b", widget("{'order':null}"))).find("spec.order") !=
         std::string::npos);
-  // A struct of Go has none; of a custom resource the metadata is one.
+  // A struct of Go has no null. In a custom resource only the metadata is a struct.
   World third;
   const std::string labelled =
       "{'apiVersion':'example.com/v1','kind':'Widget','metadata':{'name':'w','labels':";
@@ -368,7 +368,7 @@ TEST_CASE("apply: managedFields that a client sends") {
   CHECK(world.managers(kA).empty());
   world.send("PATCH", kA, "{'data':{'y':'2'}}", "application/merge-patch+json");
   CHECK(world.managers(kA).empty());
-  // The first apply says who had what before.
+  // The first apply records the former owners.
   REQUIRE(world.apply(kA, "m", config_map("{'z':'3'}")).status == 200);
   CHECK(world.managers(kA) ==
         "m Apply: {'f:data':{'f:z':{}}}\n"

@@ -129,7 +129,7 @@ TEST_CASE("typed: random objects") {
     const Json merged = kube::server::merge_typed(a, b, schema);
     CHECK(kube::server::merge_typed(merged, b, schema) == merged);
     CHECK(kube::server::compare(a, merged, schema).removed.empty());
-    // Without its fields nothing but the object is left.
+    // Without its fields only the object itself is left.
     const FieldSet fields = kube::server::fields_of(a, schema);
     CHECK(print(set_of(print(fields))) == print(fields));
     CHECK(kube::server::without_fields(a, fields, schema).empty());

@@ -27,7 +27,7 @@ TEST_CASE("JSONPaths of columns") {
       {".status.conditions[7].type", ""},
       {".status.conditions[*].reason", "\"again\""},
       {".status.conditions[?(@.type==\"Completed\")].status", "\"True\""},
-      // The first item that has the member, of those that the condition takes.
+      // This is the first item that has the member, among those for which the condition holds.
       {".status.conditions[?(@.type=='Completed')].reason", "\"again\""},
       {".status.conditions[?(@.type==\"Gone\")].status", ""},
       {".status.conditions[?(@.type!=\"Ready\")].status", "\"True\""},

@@ -17,8 +17,8 @@ namespace kube::test {
 // Parses a text in which ' may be written for ".
 Json json(std::string_view text);
 
-// Serves ConfigMaps, Secrets, Pods, Jobs, Events and Namespaces without schemas but for ConfigMaps,
-// and Widgets (example.com/v1) with a schema, a status and a scale:
+// Serves ConfigMaps with a schema, Secrets, Pods, Jobs, Events and Namespaces without, and Widgets
+// (example.com/v1) with a schema, a status and a scale:
 //   spec: {size: integer >= 0, replicas: integer, parts: [{name, color, count}] by name,
 //          ports: [{port, protocol = TCP}] by port and protocol, tags: set of strings,
 //          order: atomic list of strings, labels: map of strings, point: atomic {x, y}}

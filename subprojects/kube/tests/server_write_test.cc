@@ -114,7 +114,7 @@ TEST_CASE("server: what creates and reads are refused for") {
       {"POST", "/api/v1/namespaces/n/configmaps", "{'metadata':{'name':'a'},'data':{'b':5}}",
        "400 BadRequest: ConfigMap in version \"v1\" cannot be handled as a ConfigMap: "
        "json: cannot unmarshal number into Go struct field ConfigMap.data of type string"},
-      // Before unknown fields, and before what the object is called is looked at.
+      // This comes before unknown fields, and before the name is checked.
       {"POST", "/api/v1/namespaces/n/configmaps?fieldValidation=Strict",
        "{'data':'b','immutable':'yes'}",
        "400 BadRequest: ConfigMap in version \"v1\" cannot be handled as a ConfigMap: "

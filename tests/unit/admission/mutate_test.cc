@@ -257,7 +257,7 @@ TEST_CASE("overrides of v2.1 become a patch") {
           template: {spec: {template: {spec: {nodeSelector: {zone: z}, serviceAccountName: sa}}}}
 )");
   expected.as_array()[0].set("time", kNowText);
-  // The order of the jobs within a patch is the merge's; what each of them says is not.
+  // The order of the jobs within a patch follows from the merge; the content of each does not.
   Json got = *changed.find_path({"spec", "runtimePatches"});
   auto& jobs =
       got.as_array()[0]["trainingRuntimeSpec"]["template"]["spec"]["replicatedJobs"].as_array();

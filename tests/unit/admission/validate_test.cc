@@ -201,7 +201,7 @@ TEST_CASE("what a job of an earlier version has stored is no reason to refuse a 
     CHECK(validate(update(before, after)).is_allowed);
     after["spec"].set("runtimePatches", patches("kueue.x-k8s.io/manager", "x"));
     CHECK(validate(update(before, after)).is_allowed);
-    // A change of such a field is converted by the mutating webhook; this one refuses it.
+    // The mutating webhook converts a change of such a field; this one refuses it.
     after["spec"].set("labels", yaml("{changed: 'yes'}"));
     CHECK_FALSE(validate(update(before, after)).is_allowed);
     const auto read = read_stored_trainjob(before);
@@ -227,7 +227,7 @@ TEST_CASE("a scheduler that evicts a running job changes suspend only") {
   before["spec"].set("runtimePatches", patches("kueue.x-k8s.io/manager", "x"));
   Json after = before;
   after["spec"].set("suspend", true);
-  // Its client re-serialises patches of others.
+  // The client writes the patches of others in another spelling.
   after["spec"]["runtimePatches"].as_array()[0]["trainingRuntimeSpec"]["template"].set(
       "metadata", yaml("{creationTimestamp: null}"));
   CHECK(validate(update(before, after)).is_allowed);
@@ -273,7 +273,7 @@ TEST_CASE("rules of a job's failure policy that no JobSet could have are refused
   CHECK(validate(create(job))
             .message.find(
                 "spec.failurePolicy.rules[0].onJobFailureMessagePatterns[50]: Invalid value") == 0);
-  // One that an earlier version accepted is still started by a scheduler.
+  // A job that an earlier version accepted is still started by a scheduler.
   Json before = job;
   before["spec"].set("suspend", true);
   job["spec"].set("runtimePatches", patches("kueue.x-k8s.io/manager", "x"));
@@ -308,7 +308,7 @@ TEST_CASE("rules of a runtime that no JobSet could have are warned about") {
 TEST_CASE("what a job had before its patches changed keeps no scheduler from starting it") {
   Json before = train_job();
   before["spec"].set("suspend", true);
-  // It came without a change of the spec, which no rule reads.
+  // The error came without a change of the spec, which no rule reads.
   before["metadata"].set("annotations", yaml("{trainer.kubeflow.org/checkpoint-volume: none, "
                                              "trainer.kubeflow.org/restart-environment: x}"));
   Json after = before;
@@ -387,8 +387,8 @@ TEST_CASE("an edited snapshot does not count") {
   cluster.runtimes.clear();
   CHECK(validate(update(before, after), cluster).message.find("spec.RuntimeRef: Invalid value: ") ==
         0);
-  // A new job of the name of one that is still being swept away is not checked against its
-  // snapshot.
+  // A new job is not checked against the snapshot of an earlier one of its name that is still being
+  // deleted.
   CHECK_FALSE(validate(create(train_job()), cluster).is_allowed);
 }
 
@@ -428,7 +428,7 @@ TEST_CASE("rule 29: Volcano's priority classes exist") {
   const Json runtime = volcano_runtime(row.first, row.second);
   cluster.runtimes["ClusterTrainingRuntime/rt"] = runtime;
   CHECK(validate(create(train_job()), cluster).message == row.message);
-  // All that is checked is read beforehand, and nothing else.
+  // All objects that are checked are read beforehand, and nothing else.
   CHECK(needs_of(create(train_job()), &runtime).priority_classes == row.asked_for);
 }
 
@@ -547,7 +547,7 @@ TEST_CASE("JobSets: defaults on creation, immutability on updates, nothing on de
   const Json defaulted = apply(request, answer);
   CHECK(defaulted.find_path({"spec", "successPolicy", "operator"})->as_string() == "All");
   CHECK(mutate_jobset(create(defaulted)).json_patch.is_null());
-  // Stored without: defaults are immutable.
+  // The job was stored without defaults: they are immutable.
   CHECK(mutate_jobset(update(good, good)).json_patch.is_null());
   // The user's file again.
   const auto again = update(defaulted, good);

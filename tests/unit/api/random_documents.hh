@@ -22,7 +22,7 @@ class RandomDocuments {
   kube::Json object(std::string_view kind);
   // Any value at all.
   kube::Json anything(int depth = 3);
-  // Puts something else in the place of a value somewhere in the document.
+  // Replaces a value somewhere in the document by another one.
   void corrupt(kube::Json& document);
 
   // A value that the schema of the member `name` accepts.

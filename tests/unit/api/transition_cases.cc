@@ -131,9 +131,9 @@ std::vector<Json> TransitionCases::make(const RuledKind& kind, int count) {
   return cases;
 }
 
-// An update with what the two checks say of it and, where only the rules refuse it, the fields that
-// they name for this rule's message. Where the schema refuses something else, the API server may
-// not come to the rules.
+// This is an update with the results of the two checks and, if only the rules refuse it, the fields
+// that they name for this rule's message. If the schema refuses something else, the API server may
+// not reach the rules.
 Json TransitionCases::answered(const Json& update, const Json& stored, const RuledKind& kind,
                                const Subject& subject) {
   const std::string_view message = subject.site.rule->get_string("message");
@@ -180,7 +180,7 @@ Json TransitionCases::update_of(const Json& stored, const RuledKind& kind, const
   Json object = stored;
   Json& parent = reach(object, kind.schema->document, subject.parent);
   if (up_to(4) > 0) change_member(parent, subject);
-  // Something beside it, right or wrong.
+  // This changes something beside it, rightly or wrongly.
   const Json* properties = SchemaView(*subject.parent_schema).find("properties");
   if (up_to(3) == 0 && !subject.parent.empty() && properties != nullptr) {
     std::vector<Json::Object::Member> others(properties->as_object().begin(),
@@ -189,7 +189,7 @@ Json TransitionCases::update_of(const Json& stored, const RuledKind& kind, const
     if (name != subject.member)
       parent.set(name, up_to(1) == 0 ? documents_.anything() : value_of(schema, name));
   }
-  // Another item in front of the one that it is in.
+  // Another item is put in front of the one that it is in.
   const auto list = std::find(subject.parent.rbegin(), subject.parent.rend(), "");
   if (list != subject.parent.rend() && up_to(2) == 0) {
     const std::vector<std::string> path(subject.parent.begin(), list.base() - 1);
@@ -222,7 +222,7 @@ void TransitionCases::change_member(Json& parent, const Subject& subject) {
   }
 }
 
-// Another scalar, another order, one part less or more, or the same time in other words.
+// This is another scalar, another order, one part less or more, or the same time in other words.
 void TransitionCases::change_part(Json& value) {
   std::vector<Json*> parts;
   collect(value, parts);

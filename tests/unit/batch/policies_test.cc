@@ -1,5 +1,5 @@
-// Tables of the policies that need no Job in motion: sets of indexes, rules of pods and of success,
-// waits after failures.
+// These are tables of the policies that need no running Job: sets of indexes, rules of pods and of
+// success, waits after failures.
 #include "runtimes/batch/policies.hh"
 
 #include <fmt/format.h>

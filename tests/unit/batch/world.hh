@@ -1,5 +1,5 @@
-// One Job and its pods in memory: carries out what plan() asks for as the API server would, and
-// lets a test play the user, the scheduler, the kubelet and the clock.
+// One Job and its pods are in memory. This executes what plan() asks for by the API server's rules,
+// and a test plays the user, the scheduler, the kubelet and the clock.
 #pragma once
 
 #include <map>
@@ -28,7 +28,7 @@ class World {
   // Job "j" with this spec, in YAML flow, and a template of one container; settled.
   explicit World(std::string_view spec);
 
-  // One plan, which has been carried out. Without the Job where the test has removed it.
+  // Makes one plan, and executes it. There is no Job if the test has removed it.
   JobPlan reconcile();
   void settle();
   void advance(std::int64_t seconds);  // the clock, and settles
@@ -39,14 +39,14 @@ class World {
   void succeed(std::string_view pod);
   void fail(std::string_view pod, int exit_code = 1, std::string_view condition = {});
   void remove(std::string_view pod);  // by a user
-  void end_removed();                 // the kubelet ends what is to go
+  void end_removed();                 // the kubelet ends pods that are being deleted
   const kube::Json& at(std::string_view pod) const;
   const kube::Json& status() const { return job.get("status"); }
 
-  // "j-0 Running, j-1 Pending": without what makes names unique, "!" where it is being deleted and
-  // "*" where it has the tracking finalizer.
+  // Returns "j-0 Running, j-1 Pending": without the unique part of names, "!" if it is being
+  // deleted and "*" if it has the tracking finalizer.
   std::string pods() const;
-  // "SuccessCriteriaMet Suspended!": in order, "!" where the status is False.
+  // Returns "SuccessCriteriaMet Suspended!": in order, "!" if the status is False.
   std::string conditions() const;
   std::string message(std::string_view type) const;  // "REASON: TEXT" of a condition
   // "2 active 1 ready 1 failed", without zeros.

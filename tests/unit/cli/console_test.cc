@@ -1,4 +1,4 @@
-// Nothing that is hidden comes out of a subcommand, wherever in an object or argument it is.
+// No hidden character leaves a subcommand, wherever in an object or argument it is.
 #include "controller/cli/console.hh"
 
 #include <functional>
@@ -120,7 +120,7 @@ TEST_CASE("each command shows what is hidden in any text of an object") {
       if (text_of(*documents).find("\"JobSet\"") != std::string::npos) ++jobsets;
     }
   }
-  // Else a place would be tried only in what is refused.
+  // Otherwise a place would be tried only in refused objects.
   CHECK(jobsets > places / 3);
 }
 
@@ -229,7 +229,7 @@ TEST_CASE("a stream shows the same however its text is divided into writes") {
     }
     CAPTURE(text);
     CHECK(kube::visible_text(out.str()) == out.str());
-    // A colour that is divided is shown, and one that is not is left out.
+    // A colour that is divided is printed visibly, and one that is not is left out.
     if (text.find('\x1b') == text.npos) CHECK(out.str() == printable(text, TerminalText::kPlain));
   }
 }

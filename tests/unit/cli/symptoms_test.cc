@@ -1,5 +1,5 @@
-// Recorded statuses, events and lines of output, and what `trainer why` makes of them. Those with a
-// place in docs/troubleshooting.md are printed there, by this test with ACCEPT=1.
+// These are recorded statuses, events and lines of output, with the answers of `trainer why`. Those
+// with a place in docs/troubleshooting.md are printed there, by this test with ACCEPT=1.
 #include "controller/cli/symptoms.hh"
 
 #include <algorithm>
@@ -394,7 +394,7 @@ TEST_CASE("the error of a script is found before what torchrun adds") {
   row.outputs[0].text = "torch.distributed.DistNetworkError: The client socket has timed out\n";
   CHECK(report_of(row).cause == "the script fails: ValueError: the rate is negative");
   row.outputs[0].text = waits;
-  // torchrun's alone is no cause.
+  // The line of torchrun alone is no cause.
   row.outputs[1].text = row.outputs[1].text.substr(row.outputs[1].text.find("E1120"));
   CHECK(report_of(row).cause == "Gloo timed out waiting for another rank");
   // A job that runs may go on.

@@ -59,7 +59,7 @@ std::vector<Json> allowed_by(const SchemaView& view) {
   return allowed;
 }
 
-// Lists and maps of which a document has the items that matter: a new one would belong to nothing.
+// A document has the items of these lists and maps already: a new one would belong to nothing.
 bool is_frame(std::string_view name, const Json& present) {
   static constexpr std::array<std::string_view, 4> kLists = {"replicatedJobs", "containers",
                                                              "initContainers", "runtimePatches"};

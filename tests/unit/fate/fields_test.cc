@@ -1,4 +1,4 @@
-// The fate of every field: what a user sets is used, or a message names it.
+// Every field that a user sets is used, or a message names it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace {
 
 using kube::Json;
 
-// Tries fields of documents of a kind, and compares what is lost with the table.
+// Tries fields of documents of a kind, and compares those that are lost with the table.
 class Trial {
  public:
   explicit Trial(std::string_view kind) : kind_(kind), values_(seed()) {}
@@ -35,7 +35,7 @@ class Trial {
   }
   // In a long run each field alone.
   void try_all(const Subject& subject, const std::vector<Field>& fields);
-  // Those with which the field is tried. One that the table has is tried with all.
+  // The field is tried with these. One that the table has is tried with all.
   template <class T>
   std::vector<const T*> some_for(const Field& field, const std::vector<T>& all) {
     return some_of(all, has_row(field) ? all.size() : kRuntimesOfAField, values_);

@@ -1,4 +1,4 @@
-// Nothing that is set is overwritten in silence: for each name that is in what is created, a user
+// A user's setting is never overwritten in silence: for each name in the created objects, a user
 // sets the same name, and finds it there, or a message about it.
 #include "tests/unit/fate/names.hh"
 
@@ -69,7 +69,7 @@ class Rows {
     return nullptr;
   }
   void need(const OwnedName* row) { needed_.insert(row); }
-  // Some of the names, and those of rows that nothing has needed yet.
+  // Tries some of the names, and those of rows that nothing has needed yet.
   std::vector<const Name*> some_of(const std::vector<Name>& names, Values& values) const {
     std::vector<const Name*> drawn = fate::some_of(names, kNamesOfASubject, values);
     for (const Name& name : names)

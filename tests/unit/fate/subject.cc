@@ -18,8 +18,8 @@ bool is_word_character(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
 }
 
-// In small letters, since upstream writes spec.RuntimeRef, and without indexes and keys, which
-// are behind a name: other brackets are around several errors.
+// The message is compared in small letters, since upstream writes spec.RuntimeRef, and without
+// indexes and keys, which are behind a name: other brackets are around several errors.
 std::string normal(std::string_view text) {
   std::string out;
   int depth = 0;
@@ -34,7 +34,7 @@ std::string normal(std::string_view text) {
   return out;
 }
 
-// Not as the beginning of a longer path.
+// The path is not the beginning of a longer path.
 bool has_path(std::string_view text, std::string_view path) {
   for (std::size_t at = text.find(path); at != text.npos; at = text.find(path, at + 1)) {
     const std::string_view rest = text.substr(at + path.size());
@@ -52,7 +52,7 @@ bool is_whole_word(std::string_view message, std::string_view word) {
   });
 }
 
-// The path of what is around it; "" where there is none.
+// Returns the path of the object around it; "" if there is none.
 std::string_view parent_of(std::string_view path) {
   const std::size_t dot = path.rfind('.');
   if (path.ends_with("[]") && (dot == path.npos || dot < path.size() - 2))
@@ -212,7 +212,7 @@ Finding try_field(const Subject& subject, const Field& field, Values& values) {
     worst = {outcome.is_refused && lost.empty() ? Fate::kUntried : Fate::kLost,
              describe(field, document, outcome)};
   }
-  // One text is as good as another.
+  // The two texts are equally good.
   for (const Pair* pair : lost)
     if ((pair->marker.empty() || pair == lost.front()) &&
         !subject.render(with(pair->other)).is_refused &&

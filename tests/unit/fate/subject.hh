@@ -1,4 +1,4 @@
-// Something whose fields are tried: a document, what is made of it, and what is said about it.
+// The fields of a subject are tried: it has a document, its results, and the messages about it.
 #pragma once
 
 #include <functional>
@@ -27,7 +27,7 @@ struct Subject {
   std::string name;  // the name of the runtime or the kind
   kube::Json document;
   const kube::Json* schema = nullptr;
-  // Admission, then all that is created for the document.
+  // Does admission, then makes all objects that are created for the document.
   std::function<Outcome(const kube::Json& document)> render;
   // Does what the controllers do in the life of a job that admission accepts: statuses, times,
   // deletions.
@@ -38,7 +38,7 @@ enum class Fate {
   kUsed,     // it is in what is created, or decides about it
   kNamed,    // a warning or a refusal names it
   kLost,     // neither
-  kUntried,  // refused for something else: this test has to find a better document
+  kUntried,  // refused for another reason: this test has to find a better document
 };
 
 struct Finding {

@@ -17,7 +17,7 @@ namespace {
 
 using kube::Json;
 
-// With the status server, so that progress reports are in what is created.
+// The status server runs, so that progress reports are in the created objects.
 PipelineOptions options() {
   PipelineOptions all(production_plugins());
   all.is_progress_enabled = true;
@@ -95,8 +95,8 @@ void add_children(const Json& object, Json& created) {
       created.push_back(jobset::make_claim(*jobset, policy, claim));
 }
 
-// From the creation to the deletion by the time to live. Where the snapshot of the runtime is in
-// the way, that is left out: it has all fields.
+// Covers the time from the creation to the deletion by the time to live. If the snapshot of the
+// runtime is in the way, that is left out: it has all fields.
 Json live_trainjob(const Json& sent, const Json& sent_runtime) {
   Outcome unused;
   Json runtime = admit_runtime(sent_runtime, unused);

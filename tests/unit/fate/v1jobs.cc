@@ -28,8 +28,8 @@ Json with_defaults(const v1::Framework& framework, Json job) {
   return job;
 }
 
-// With as many roles as a job of the kind may have at once. They restart failed pods, since limits
-// of restarts mean nothing otherwise.
+// The job has as many roles as a job of the kind may have at once. They restart failed pods, since
+// limits of restarts mean nothing otherwise.
 Json make_v1_job(const v1::Framework& framework) {
   std::string roles;
   Json job;
@@ -39,7 +39,7 @@ Json make_v1_job(const v1::Framework& framework) {
     for (auto& [name, spec] : larger["spec"][framework.replica_specs].as_object())
       spec.set("restartPolicy", "OnFailure");
     const Outcome outcome = render_v1(framework, larger);
-    // The master that this role needs may come later, and only one that is alone can be too much.
+    // The master that this role needs may be added later, and only a lone one can be too much.
     if (outcome.is_refused && !roles.empty() && !job.is_null()) continue;
     roles = more;
     if (!outcome.is_refused) job = std::move(larger);

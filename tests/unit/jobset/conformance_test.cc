@@ -1,7 +1,7 @@
-// Replay of the recorded cases: what the JobSet controller made of a JobSet on a control plane
-// without nodes must be what our defaults and one pass make of it. Members that the API server
-// fills into stored Jobs and Services are left out of the comparison: what this controller writes
-// must be in the record, and names, labels, annotations and owners must be equal.
+// The recorded cases are replayed: the results of the JobSet controller on a control plane without
+// nodes must be those of this project's defaults and one pass. Members that the API server fills
+// into stored Jobs and Services are left out of the comparison: the members that this controller
+// writes must be in the record, and names, labels, annotations and owners must be equal.
 #include <fmt/format.h>
 
 #include <fstream>
@@ -205,8 +205,8 @@ TEST_CASE("recorded: suspended, resumed with a changed template, suspended again
   REQUIRE(steps.size() == 7);
   World world(kube::print_yaml(*steps.as_array()[0].find("apply")));
   start_pods(world);
-  // Held back: the record has a suspended Job and a Service, which is a departure; the status is
-  // the same.
+  // The Jobs are held back: the record has a suspended Job and a Service, which is a departure; the
+  // status is the same.
   CHECK(world.jobs().empty());
   CHECK(world.services.empty());
   compare_status(world, *answers[1].find_path({"shown", "JobSet", "s"}));

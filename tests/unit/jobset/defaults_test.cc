@@ -69,7 +69,7 @@ TEST_CASE("W1 to W5, W9, W17, W28: defaults") {
 
 TEST_CASE("what lacks a default differs from what lacks none") {
   const auto read = [](const std::string& json) { return *kube::parse_json(json); };
-  // Each "@" is before what a default would put there.
+  // Each "@" is before the value that a default would put there.
   const std::string text =
       R"({"spec":{@"successPolicy":{"operator":"All"},@"startupPolicy":{"startupPolicyOrder":"AnyOrder"},)"
       R"("replicatedJobs":[{"template":{"spec":{@"completionMode":"Indexed",)"
@@ -89,7 +89,7 @@ TEST_CASE("what lacks a default differs from what lacks none") {
   CHECK_FALSE(lacks_late_defaults(read(complete)));
   Json unchanged = read(complete);
   apply_late_defaults(unchanged);
-  CHECK(unchanged == read(complete));  // a new default has to be asked for, too
+  CHECK(unchanged == read(complete));  // a new default must be requested, too
   for (const std::size_t at : places) {
     std::string other = complete;
     other.insert(at + 1, "un");  // a member of another name

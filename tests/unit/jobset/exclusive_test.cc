@@ -208,7 +208,7 @@ TEST_CASE("U19: misplaced followers are marked and deleted") {
     CHECK(removal.propagation == "Background");
     CHECK(removal.stage > mark.stage);
   }
-  // A pod that is being deleted takes no others along, and is not deleted again.
+  // A pod that is being deleted causes no deletion of others, and is not deleted again.
   Json going = wrong;
   going["metadata"]["deletionTimestamp"] = "2027-01-15T08:00:00Z";
   Json failed = wrong;
@@ -239,7 +239,7 @@ TEST_CASE("U19: what is not known deletes nothing") {
         "node does not have topology label: rack");
   head["metadata"]["labels"].erase("jobset.sigs.k8s.io/job-key");
   CHECK_FALSE(repair_placement(head, {pod("1")}, lookups({}), now).has_value());
-  // Nodes labelled beforehand: followers have no selector for a domain, and need none.
+  // Nodes are labelled beforehand: followers have no selector for a domain, and need none.
   Json labelled = pod("0");
   labelled["spec"]["nodeName"] = "n1";
   labelled["metadata"]["annotations"][kSelector] = "true";

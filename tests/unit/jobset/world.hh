@@ -1,5 +1,5 @@
-// A JobSet and its children in memory: carries out what plan() asks for as the API server would,
-// and lets a test play the Job controller, the garbage collector and the clock.
+// A JobSet and its children are in memory. This executes what plan() asks for by the API server's
+// rules, and a test plays the Job controller, the garbage collector and the clock.
 #pragma once
 
 #include <map>
@@ -23,8 +23,8 @@ struct Catch::StringMaker<kube::Json> {
 
 namespace trainer::jobset::test {
 
-// The fixture of the acceptance checklist: replicated-job-a x1 and replicated-job-b x3, Indexed.
-// `more` are further members of the spec, in YAML, indented by two.
+// This is the fixture of the acceptance checklist: replicated-job-a x1 and replicated-job-b x3,
+// Indexed. `more` has further members of the spec, in YAML, indented by two.
 std::string test_js(std::string_view more = {});
 
 class World {
@@ -32,9 +32,9 @@ class World {
   // A JobSet in YAML; schema and webhook defaults are filled in.
   explicit World(std::string_view yaml, Gates gates = {});
 
-  // One pass: plans, and carries the plan out. Answers the plan.
+  // Makes one pass: plans, and executes the plan. Returns the plan.
   kube::Plan context();
-  // Passes until nothing is asked for any more; fails the test if that never happens.
+  // Makes passes until nothing is asked for any more; fails the test if that never happens.
   void settle();
 
   // The Job controller.
@@ -85,7 +85,7 @@ class World {
   bool is_jobset_deleted = false;
   int status_writes = 0;
   JobDecorators decorators;
-  // By kind: what the API server answers to each write.
+  // These are the API server's answers to writes, by kind.
   std::map<std::string, std::string> refusals;
   bool is_of_trainjob = false;
   std::string warning;  // see Observed

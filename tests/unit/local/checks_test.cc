@@ -135,7 +135,7 @@ namespace {
 using Around = std::function<Json(Json inner)>;
 
 // Puts values of each kind in the place of each part of an object, one at a time, and gives the
-// kind what can be decoded.
+// kind those that can be decoded.
 void try_values(const kube::server::ServedKind& kind, const Json& schema, int depth,
                 const Around& around) {
   const Json values[] = {Json(),

@@ -19,7 +19,7 @@ TEST_CASE("each kind is served once, with a schema but for the definitions of ki
     if (kind.resource.kind == "CustomResourceDefinition") continue;
     REQUIRE(kind.schema);
     CHECK(kind.schema->get_string("type") == "object");
-    // Without references, or with the means to resolve them.
+    // A schema has no references, or the means to resolve them.
     const bool has_references =
         kube::print_json(*kind.schema).find("\"$ref\"") != std::string::npos;
     CHECK((!has_references || kind.target_of));
@@ -207,7 +207,7 @@ TEST_CASE("defaults of a Job that depend on others") {
   CHECK(
       kube::print_json(policy.get("podFailurePolicy")) ==
       R"({"rules":[{"action":"Ignore","onPodConditions":[{"status":"True","type":"DisruptionTarget"}]}]})");
-  // Labels of the template become those of a Job without any, and no selector is made without uid.
+  // A Job without labels gets those of the template, and no selector is made without uid.
   const Json labelled = defaulted(
       "Job", "spec: {template: {metadata: {labels: {a: b}}, spec: {restartPolicy: Never}}}");
   CHECK(labelled.get("metadata").get("labels") == from_yaml("{a: b}"));

@@ -1,6 +1,6 @@
-// Replays the recorded cases (tests/conformance/cases) without a cluster: what upstream's
-// controllers made of each TrainJob is compared with what the pipeline makes of it, after the same
-// cleaning that conform.py does.
+// Replays the recorded cases (tests/conformance/cases) without a cluster: the results of upstream's
+// controllers for each TrainJob are compared with those of the pipeline, after the same cleaning as
+// in conform.py.
 #include <algorithm>
 #include <filesystem>
 #include <map>
@@ -20,7 +20,7 @@ namespace {
 
 using kube::Json;
 
-// A built object as conform.py would show it once the API server has stored it.
+// Returns a built object in conform.py's form, once the API server has stored it.
 Json shown(Json object, const DependentObject* dependent) {
   const std::string kind(object.get_string("kind"));
   apply_schema_defaults(object);
@@ -117,7 +117,7 @@ struct Cluster {
   }
 };
 
-// The kinds that the pipeline makes, without what it leaves to others.
+// These are the kinds that the pipeline makes, without those that it leaves to others.
 Json recorded(const Json& answer) {
   Json out = *answer.find("shown");
   out.erase("TrainJob");

@@ -192,7 +192,8 @@ TEST_CASE("the SDK's sizes are those of the built-in runtime's cache pods", "[ca
   const Row rows[] = {
       {"[]", "3", "2", "2Gi"},
       {"[" + var("CLUSTER_SIZE", "5") + ", " + var("WORKER_MEM", "64Gi") + "]", "5", "2", "64Gi"},
-      // The larger of head and worker, where nothing is said for a worker that is the runtime's.
+      // This is the larger of head and worker; if nothing is set for a worker, the runtime's
+      // counts.
       {"[" + var("HEAD_CPU", "4") + ", " + var("HEAD_MEM", "512Mi") + "]", "3", "4", "2Gi"},
       {"[" + var("HEAD_MEM", "3Gi") + ", " + var("WORKER_MEM", "1Gi") + "]", "3", "2", "3Gi"},
       {"[" + var("WORKER_CPU", "500m") + ", " + var("WORKER_MEM", "1024Mi") + "]", "3", "500m",
@@ -306,7 +307,7 @@ TEST_CASE("the JobSet that exists keeps its cache pods", "[cache]") {
       {"", five + ", " + memory, false, "", 2, 3},
       {five, five, true, "spec.initializer.dataset.env[0].value", 0, 0},
       {memory, memory, true, "spec.initializer.dataset.env[0].value", 0, 0},
-      // The API server says that this cannot be.
+      // The API server says that this cannot exist.
       {var("CLUSTER_SIZE", "4"), five, false, "", 0, 5},
   };
   for (const Row& row : rows) {

@@ -19,7 +19,8 @@ kube::Json yaml(std::string_view text);
 kube::Json yaml_file(const std::string& path_in_source_tree);
 std::string text_of_file(const std::string& path_in_source_tree);
 
-// Without empty objects, which say nothing (emptyDir alone does): as conform.py compares.
+// Empty objects are left out, since they say nothing (except emptyDir); conform.py compares in the
+// same way.
 kube::Json without_empty(const kube::Json& value);
 
 // With the CRD's defaults filled in, as the API server stores them. `text` is a whole object.

@@ -97,7 +97,7 @@ TEST_CASE("a Flux job without a trainer section, or without a count, runs the ru
     CHECK(strings(container_in(result, "node").get_array("args")) == Words{"x"});
     CHECK(has(script(result, "init.sh"), "j-node-0-[0]"));
   }
-  // No command anywhere leaves the instance to people.
+  // Without a command anywhere, people use the instance.
   CHECK(strings(
             container_in(built(job_with("{}"), flux_runtime()), "node").get_array("command"))[2] ==
         "");

@@ -1,4 +1,4 @@
-// One training of all nodes, whatever the command: mlPolicy.torch.launcher.
+// All nodes do one training, whatever the command: mlPolicy.torch.launcher.
 #include "runtimes/plugins/torch/launcher.hh"
 
 #include <algorithm>
@@ -53,7 +53,7 @@ const Command kCommands[] = {
      "[/opt/venv/bin/python, -m, torch.distributed.run, train.py]"},
     {"[python, train.py, --backend, deepspeed]", "[]", Starts::kPython,
      "[torchrun, train.py, --backend, deepspeed]"},
-    // with what torchrun does not take
+    // options that torchrun does not know
     {"[python, -c, 'import x']", "[]", Starts::kPython,
      "[torchrun, --no_python, python, -c, 'import x']"},
     {"[python, -X, dev, -O, train.py]", "[]", Starts::kPython,

@@ -1,4 +1,4 @@
-// A job without spec.trainer says what one with an empty spec.trainer says.
+// A job without spec.trainer means the same as one with an empty spec.trainer.
 #include <algorithm>
 
 #include "kube/model/json_text.hh"
@@ -76,7 +76,7 @@ TEST_CASE("an omitted trainer renders as an empty one, with each runtime and fra
 TEST_CASE("two nodes without a trainer section are one training", "[trainer]") {
   struct Row {
     const char* policy;
-    const char* size;  // the variable, and what says that there are two
+    const char* size;  // the variable, and the part that says that there are two
     const char* rank;
   };
   const Row row = GENERATE(Row{"{numNodes: 2, torch: {}}", "PET_NNODES=2", "PET_NODE_RANK"},
@@ -105,7 +105,7 @@ TEST_CASE("a JobSet that was made without the variables stays so", "[trainer]") 
   const auto again = build(omitted, runtime, production(), nullptr, &old);
   REQUIRE(again);
   CHECK(env_of(container_in(*again, "node")).empty());
-  // One that was made with them keeps them.
+  // A JobSet that was made with them keeps them.
   const Json made = built(omitted, runtime).jobset;
   const auto kept = build(omitted, runtime, production(), nullptr, &made);
   REQUIRE(kept);

@@ -135,7 +135,7 @@ TEST_CASE("what a job says in the place of its runtime's is meant", "[overwrites
   CHECK(overwrites_in(built(job, runtime, with_progress())).empty());
 }
 
-// A new plugin, of which nothing else is known.
+// Nothing else is known about this new plugin.
 class Careless final : public pipeline::Plugin {
  public:
   std::string_view source() const override { return "plugin careless"; }

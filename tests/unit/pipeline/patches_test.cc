@@ -192,7 +192,8 @@ TEST_CASE("an empty list in a patch is an absent one, at every depth", "[patches
     const Built result = built(patched({patch}), runtime_to_patch());
     CHECK(without_empty(result.jobset) == without_empty(plain.jobset));
   }
-  // Beside other changes, inside the items of a list that replaces, and next to an empty object.
+  // The patch has other changes beside it, is inside the items of a list that replaces, and next to
+  // an empty object.
   const Built mixed = built(
       patched({"{tolerations: [], nodeSelector: {pool: x}, volumes: [{name: more, emptyDir: {}}], "
                "affinity: {nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: "

@@ -135,7 +135,7 @@ bool is_count(const std::string& text) {
          std::to_string(*number) == text;
 }
 
-// The counts in a text, each behind its mark.
+// Returns the counts in a text, each behind its mark.
 std::vector<std::string> counts_in(const std::string& text) {
   static const std::regex kMarks(
       R"((?: slots=| -N | -n | -g |--cores=0-|--gpus=0-|j\S*:)(-?[0-9]+))");
@@ -145,7 +145,7 @@ std::vector<std::string> counts_in(const std::string& text) {
   return counts;
 }
 
-// All that pods read of how many processes there are.
+// Returns all texts from which pods read how many processes there are.
 std::set<std::pair<std::string, std::string>> counts_of(const Built& result) {
   static constexpr const char* kNames[] = {"PET_NNODES",        "PET_NPROC_PER_NODE",
                                            "WORLD_SIZE",        "DMLC_NUM_WORKER",

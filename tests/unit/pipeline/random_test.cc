@@ -160,8 +160,7 @@ class Dice {
   std::mt19937 random_;
 };
 
-// Everything a runtime's container says must still be said, except by who has the right to say
-// otherwise.
+// All settings of a runtime's container must still be there, except if another may set them.
 void check_container(const Json& before, const Json& after) {
   CHECK(after.get_int("x-unknown") == before.get_int("x-unknown"));
   for (const Json& variable : before.get_array("env"))
@@ -249,7 +248,7 @@ TEST_CASE("with any runtime, job and patches", "[random]") {
     apply_schema_defaults(stored);
     CHECK(kube::to_string(check_schema(stored)) == "");
   }
-  // The dice are worth something only while they hit both.
+  // The random choices are useful only while they hit both.
   CHECK(built_jobs > 400);
   CHECK(refused_jobs > 100);
 }

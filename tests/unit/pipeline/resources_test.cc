@@ -180,7 +180,7 @@ kube::Json random_resources(std::mt19937& random) {
   return out;
 }
 
-// An independent statement of the merge: what the container must hold in the end.
+// This states the merge independently: the container must hold this in the end.
 kube::Json merged_resources(const kube::Json& runtime, const kube::Json& job) {
   kube::Json out = kube::Json::object();
   for (const kube::Json* side : {&runtime, &job})

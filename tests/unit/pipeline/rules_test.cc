@@ -86,7 +86,7 @@ TEST_CASE("more pods than a TrainJob can have, all jobs and replicas together, a
         "the jobs of ClusterTrainingRuntime \"rt\" would have 40000001 pods, most of them job "
         "\"node\" (20000 replicas of 2000); a TrainJob has 100000 at most: ask for fewer nodes, or "
         "set fewer replicas in the runtime");
-  // The greatest numbers neither overflow nor are computed with.
+  // The greatest numbers do not overflow, and nothing is computed with them.
   jobs[0].replicas = 2'147'483'647;
   CHECK(paths_of(refused(job_with("trainer: {numNodes: 100001}"), runtime)) ==
         Words{"spec.trainer.numNodes"});
@@ -208,7 +208,7 @@ TEST_CASE("failure policies of a runtime that no JobSet could have are warned ab
           "[runtimes]") {
   struct Row {
     const char* rules;
-    const char* where;  // behind the policy's path; "" where all is well
+    const char* where;  // behind the policy's path; "" if there is no error
   };
   const Row rows[] = {
       {"[{name: a, action: FailJobSet, targetReplicatedJobs: [node]}]", ""},

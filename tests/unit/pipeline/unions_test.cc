@@ -1,4 +1,4 @@
-// Patches that exchange one source for another: one of them is left.
+// Patches exchange one source for another: one of them is left.
 #include "runtimes/pipeline/unions.hh"
 
 #include <algorithm>
@@ -81,7 +81,7 @@ TEST_CASE("a patch's source replaces the other one", "[unions]") {
       Row{"{securityContext: {seccompProfile: {type: Localhost, localhostProfile: p}}}",
           "{securityContext: {seccompProfile: {type: Localhost}}}",
           "{securityContext: {seccompProfile: {type: Localhost, localhostProfile: p}}}"},
-      // Not a container's: a user's own map may have any names.
+      // This is not a container's: a user's own map may have any names.
       Row{"{nodeSelector: {value: a}}", "{nodeSelector: {valueFrom: b}}",
           "{nodeSelector: {value: a, valueFrom: b}}"});
   INFO(row.base << " " << row.patch);

@@ -143,7 +143,7 @@ TEST_CASE(
   CHECK(is_trusted(fresh, old.certificate, kHosts[0], late));
   CHECK_FALSE(is_trusted(old, fresh.certificate, kHosts[0], late));
   CHECK(reason_to_renew(fresh, kHosts, late) == "");
-  // Once the old one has ended it is dropped.
+  // The old one is dropped when it has ended.
   const Time end = late + 3600 * kDay;
   const CertificateBundle last = make(end, &fresh);
   CHECK(last.ca_certificate.find("BEGIN CERTIFICATE", 30) != std::string::npos);

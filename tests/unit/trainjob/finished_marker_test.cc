@@ -1,4 +1,4 @@
-// A job that had finished does not run again where a backup of it is restored: a backup keeps
+// A job that had finished does not run again if a backup of it is restored: a backup keeps
 // metadata, and neither status nor uid.
 #include "runtimes/trainjob/finished_marker.hh"
 
@@ -12,7 +12,7 @@ namespace {
 
 using kube::Json;
 
-// A job of which the JobSet has ended, settled.
+// The JobSet of this job has ended, and the job is settled.
 World ended(std::string_view condition, bool is_marked) {
   World world;
   world.marks_finished = is_marked;
@@ -69,7 +69,7 @@ TEST_CASE("a restored job that had finished gets its status back and nothing els
       GENERATE(table<std::string, std::string>({{"Completed", "Complete"}, {"Failed", "Failed"}}));
   const World before = ended(condition, true);
   REQUIRE(before.phase() == phase);
-  // Also where the setting is off by then.
+  // This also holds if the setting is off by then.
   World world = restored(before);
   CHECK(world.settle() == std::vector<std::string>{"Restored"});
   CHECK(world.phase() == phase);

@@ -99,7 +99,7 @@ bool has_role(const World& world) {
   return kube::print_json(*world.jobset).find("AWS_ROLE_ARN") != std::string::npos;
 }
 
-// Its pods have run, and now it waits for a client to resume it.
+// Its pods have run, and now it waits until a client resumes it.
 World suspended_after_a_run() {
   World world;
   world.settle();
@@ -224,7 +224,7 @@ TEST_CASE("a JobSet that was made with the runtime's cache pods keeps them, with
                       {"WORKER_MEM", "2Gi", false}};
   for (const Row& row : rows) {
     INFO(row.name << " " << row.value);
-    // An earlier version handed the variables to the container, and read none of them.
+    // An earlier version passed the variables to the container, and read none of them.
     World world(cached_job(), sizable_runtime());
     world.object = with_dataset_env(world.object, row.name, row.value);
     world.set_spec("suspend", true);
@@ -354,7 +354,7 @@ TEST_CASE("a job whose JobSet is gone has no active pods") {
   CHECK_FALSE(world.jobset);
   CHECK(counted("active") == 0);
   CHECK(counted("ready") == 0);
-  CHECK(counted("succeeded") == 1);  // Kueue has given that quota back already
+  CHECK(counted("succeeded") == 1);  // Kueue has given that quota to another job already
 }
 
 }  // namespace trainer::test

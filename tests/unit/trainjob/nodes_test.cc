@@ -115,7 +115,7 @@ TEST_CASE("pods of another attempt, of a former JobSet and those on their way ou
   PodView leaving = pod("node", 0, "Running", "m", true);
   leaving.attempt = 1;
   leaving.is_deleting = true;
-  // Evicted, and ended well: not a node of the admission that follows.
+  // The pod was evicted, and ended well: it is no node of the next admission.
   PodView evicted = pod("node", 1, "Succeeded", "m");
   evicted.attempt = 1;
   evicted.is_deleting = true;

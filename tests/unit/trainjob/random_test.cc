@@ -1,5 +1,5 @@
-// Seeded walks through what may happen to a job. In any order: plans settle, an unchanged job
-// costs nothing, the end is the end.
+// These are seeded walks through the events of a job. In any order: plans settle, an unchanged job
+// costs nothing, the end is final.
 #include <algorithm>
 #include <random>
 
@@ -172,7 +172,7 @@ TEST_CASE("random lives") {
     }
     finished += endings;
   }
-  // Else the walks would not say much about the end.
+  // Otherwise the walks would not say much about the end.
   CHECK(finished > 20);
 }
 

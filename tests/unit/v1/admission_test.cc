@@ -79,7 +79,7 @@ TEST_CASE("AD6: without roles the schema refuses; an empty map gets nothing at a
   CHECK(world.writes == 0);
 }
 
-// Where there is no spec at all, the schema has nothing to say.
+// If there is no spec at all, the schema has nothing to check.
 TEST_CASE("AD6: a job without a spec is refused") {
   for (const Framework* framework : frameworks()) {
     INFO(framework->resource.kind);

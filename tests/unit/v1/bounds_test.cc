@@ -85,7 +85,7 @@ TEST_CASE("what is measured is what is built, or a little more") {
     const Framework& framework = framework_of(object.get_string("kind"));
     settings.cluster_domain = run % 2 ? "" : "cluster.example";
     INFO(kube::print_json(object.get("spec")));
-    // Without status: no worker runs yet, of whom discover_hosts.sh will have a line each.
+    // There is no status: no worker runs yet, but discover_hosts.sh will have a line for each.
     const std::vector<Json> children = all_children(framework, read(object), settings);
     for (const GeneratedText& text :
          framework.measure(with_defaults(framework, read(object)), settings)) {
@@ -140,7 +140,7 @@ TEST_CASE("a job whose generated texts are too large is refused, and nothing of 
     CHECK(answer.is_allowed == (*row.error == '\0'));
     CHECK(answer.message.find(row.error) != std::string::npos);
   }
-  // Stored before there was this rule, or scaled.
+  // The job was stored before there was this rule, or scaled.
   World world;
   Json job = make_job("TFJob", "Worker*9000");
   job["metadata"].set("namespace", "ns");
@@ -199,7 +199,7 @@ TEST_CASE("words that no process can be started with are refused at creation onl
     update.object = update.old_object = job;
     update.object["spec"]["runPolicy"].set("suspend", true);
     CHECK(trainer::validate_v1job(update, framework_of("PyTorchJob")).is_allowed);
-    // MPIJobs are checked at each reconcile: one that runs has its rules without this one.
+    // MPIJobs are checked at each reconcile: a running one has its rules without this one.
     const Job mpi = read(
         make_job("MPIJob", "Launcher Worker",
                  std::regex_replace(container, std::regex("pytorch"), "mpi") + member + "}]}}}}"));

@@ -1,4 +1,4 @@
-// Rows CO1 to CO27 of the acceptance checklist, but for those of gang_test.cc (CO13).
+// These are rows CO1 to CO27 of the acceptance checklist, except those of gang_test.cc (CO13).
 #include <fmt/format.h>
 
 #include <limits>

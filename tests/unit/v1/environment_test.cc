@@ -1,7 +1,7 @@
-// In whatever order users write variables, and whichever of them the controller sets, too: no name
-// is in a container twice, what a container gets is what the controller's variables behind the
-// user's would give (as upstream's are, and in a container the last entry of a name counts), and a
-// reference is resolved to what the container gets.
+// Users write variables in any order, and the controller may set any of them, too. No name is in a
+// container twice. The result is that of the controller's variables behind the user's (which is
+// upstream's order, and in a container the last entry of a name counts). A reference is resolved to
+// the container's value.
 #include "runtimes/v1/environment.hh"
 
 #include <fmt/format.h>
@@ -21,8 +21,7 @@ namespace {
 
 using Values = std::map<std::string, std::string, std::less<>>;
 
-// Expands as the kubelet does, by the variables before; a name that is not there stays as it is
-// written.
+// Expands like the kubelet, by the variables before; an unknown name stays as it is written.
 std::string expand(std::string_view text, const Values& known) {
   std::string out;
   while (!text.empty()) {

@@ -1,5 +1,5 @@
-// A V1 job that had finished does not run again where a backup of it is restored; and what metrics
-// say of its status.
+// A V1 job that had finished does not run again if a backup of it is restored; metrics count it by
+// its status.
 #include "runtimes/trainjob/finished_marker.hh"
 
 #include "runtimes/v1/measures.hh"

@@ -62,7 +62,7 @@ TEST_CASE("E8: with Volcano pods wait for the PodGroup") {
   CHECK(pod.get("spec").get_string("schedulerName") == "volcano");
   CHECK(pod.get("metadata").get("annotations") ==
         yaml("{scheduling.k8s.io/group-name: p, volcano.sh/task-spec: worker}"));
-  // A group that waits again does not hold a job that has pods.
+  // A group that waits again does not stop a job that has pods.
   world.patch("PodGroup/p", yaml("status: {phase: Pending}"));
   world.all_pods("Running");
   CHECK(world.conditions() == "Created Running");

@@ -1,7 +1,7 @@
-// Seeded lives of jobs of every kind while everything goes wrong: pods fail, users edit, scale,
-// delete and create again, caches lag, writes are refused or lose their answers, and the
-// controller ends at any write. No pod is made twice, a finished job runs no further, nothing is
-// left behind, and once nothing goes wrong any more each job comes to its end.
+// Jobs of every kind have seeded lives in which everything goes wrong: pods fail, users edit,
+// scale, delete and create again, caches are late, writes are refused or lose their answers, and
+// the controller ends at any write. No pod is made twice, a finished job runs no further, nothing
+// is left behind, and once nothing goes wrong any more each job comes to its end.
 #include <fmt/format.h>
 
 #include <random>
@@ -18,14 +18,14 @@ using kube::Json;
 namespace {
 
 constexpr int kSteps = 28;
-constexpr int kMaxRounds = 60;  // until a job ends where nothing goes wrong
+constexpr int kMaxRounds = 60;  // the longest time until a job ends if nothing goes wrong
 
 class Life {
  public:
   Life(const Framework& framework, unsigned seed);
 
   void run();  // with faults
-  void end();  // without; the job has ended or is deleted afterwards
+  void end();  // without it; the job has ended or is deleted afterwards
   void check();
 
  private:
@@ -127,17 +127,17 @@ std::set<std::string> Life::pod_names() const {
   return names;
 }
 
-// Not of an earlier one of the same name.
+// The pod is not of an earlier job of the same name.
 bool Life::is_of_job(const Json& object) const {
   return has_job() &&
          kube::ObjectMeta::of(object).controller()->uid == job().get("metadata").get_string("uid");
 }
 
-// At the moment of the write, whatever the controller has seen of the job.
+// This is the state at the moment of the write, whatever the controller has seen of the job.
 void Life::check_new_pod(const Json& pod) {
   const std::string name(pod.get("metadata").get_string("name"));
   INFO(name);
-  if (!is_of_job(pod)) return;  // its owner is gone, and so is the pod soon
+  if (!is_of_job(pod)) return;  // its owner is gone, and soon the pod is, too
   CHECK_FALSE(is_finished());
   CHECK_FALSE(done_.contains(name));
 }
