@@ -9,6 +9,8 @@ import unittest.mock
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import lint_callers  # noqa: E402
+import lint_comments  # noqa: E402
+import lint_docs  # noqa: E402
 import lint_files  # noqa: E402
 import lint_includes  # noqa: E402
 import lint_words  # noqa: E402
@@ -170,6 +172,69 @@ class Words(Tree):
     def test_citations(self):
         self.assertEqual(self.found("api/a.cc", "// jobset-contract 3.4\n// contract 2, design.md\n"),
                          [(1, "jobset-contract"), (2, "contract 2"), (2, "design.md")])
+
+
+class Docs(Tree):
+    def found(self, path, text):
+        self.write(path, text)
+        found = [(int(c.split(":")[1]), c.split(": ", 1)[1]) for c in lint_docs.complaints(self.root)]
+        os.remove(os.path.join(self.root, path))
+        return found
+
+    def lines(self, path, text):
+        return [line for line, _ in self.found(path, text)]
+
+    def test_lines(self):
+        fits, long = "x" * 200, "x" * 201
+        self.assertEqual(self.lines("docs/a.md", f"{fits}\n{long}\n```\n{long}\n```\n| a | {long} |\n"), [2, 6])
+
+    def test_sentences(self):
+        short, long = "A" + " b" * 38 + " end.", "A" + " b" * 39 + " end."
+        self.assertEqual(self.lines("docs/a.md", f"# T\n\n{short} {short}\n\n- a `{long}`\n- {long[:60]}\n  {long[60:]}\n"), [6])
+
+    def test_beginnings_in_documents(self):
+        self.assertEqual(self.found("docs/a.md", "# What it is\n\nIt runs. What runs\nends. What is it?\n\n- *As here*, it is.\n\n| What it is | why |\n"),
+                         [(3, "'What runs ends': write a whole sentence"), (6, "'As here*, it is': write a whole sentence"), (8, "'What it is': write a whole sentence")])
+        self.assertEqual(self.found("docs/a.md", "It says `no. Of x`, what it is, and as Of is.\n"), [])
+
+    def test_beginnings_in_comments(self):
+        self.assertEqual(self.lines("tools/a", "#!/bin/bash\n# It is. What is\n# left.\nrun '# What it is'  # Of a.\necho\n\n# As b.\n"), [2, 4, 7])
+        self.assertEqual(self.lines("tests/a.py", '"""A module.\n\nAs b.\n"""\n\n\ndef f():\n    """What it does."""\n    return "# Of a"  # Of a.\n'), [3, 8, 9])
+        self.assertEqual(self.lines("manifests/a.yaml", "# As b.\na: b\n"), [1])
+        self.assertEqual(self.lines("manifests/a.yaml", "# Printed by `trainer`.\n# As b.\na: b\n"), [])
+
+    def test_paths(self):
+        self.write("tools/there", "")
+        self.assertEqual(self.found("docs/a.md", "Read `tools/there`, `tools/lost.py`, `kube/lost/` and `tests/run all`.\n"),
+                         [(1, "there is no tools/lost.py"), (1, "there is no kube/lost/")])
+        self.assertEqual(self.found("CHANGELOG.md", "Until `tools/lost.py`.\n"), [])
+
+
+class Comments(Tree):
+    def found(self, *lines):
+        self.write("api/a.cc", "\n".join(lines) + "\n")
+        return [(line, words) for _, line, words in lint_comments.complaints(self.root)]
+
+    def test_sentences(self):
+        self.assertEqual(self.found("// The jobs of a set are kept. It ends when all do, and what is", "// left goes. Which is so.", "int a;"), [(2, "Which is so.")])
+        self.assertEqual(self.found("// See x. it goes on.", "#define A 1'000 // of a", "char q = '\"'; // What it is."), [(2, "of a"), (3, "What it is.")])
+
+    def test_first_words(self):
+        for words in ("Of two jobs the first.", "As upstream does.", "What is kept.", "Whether it ends.", "How it ends.", "Likewise.", "of a pod", "so that it ends"):
+            self.assertEqual(self.found("int a;", f"// {words}"), [(2, words)])
+        self.assertEqual(self.found("// The job ends. So does the pod. That is all."), [])
+
+    def test_main_clauses(self):
+        self.assertEqual(self.found("// Where it is kept.", "int a;", "// When: at 1, and later.", "int b;", "// for tests", "int c;"),
+                         [(1, "Where it is kept."), (3, "When: at 1, and later."), (5, "for tests")])
+        self.assertEqual(self.found("// If it ends, it is kept. When it is gone,", "// nothing is: none, or one."), [])
+
+    def test_paragraphs_and_columns(self):
+        self.assertEqual(self.found("// The first. `what` is a name.", "//", "// What is second.", "int a;  // bytes", "        // and more", "  // of another column"),
+                         [(3, "What is second."), (6, "of another column")])
+
+    def test_literals(self):
+        self.assertEqual(self.found('auto a = "// What it is.";', 'auto b = R"(', "// Of it", ')"; // by name'), [])
 
 
 class Callers(Tree):

@@ -2,7 +2,7 @@
 import os
 import re
 
-# What is refused -> what is written instead. Each is one or more words; a / is between words of which any is meant.
+# Refused words -> the words that are written instead. Each is one or more words; a / is between words of which any is meant.
 PLAIN = {
     "told/tell/tells/telling": "notify, report, say",
     "nobody": "no one, nothing",
@@ -24,6 +24,9 @@ PLAIN = {
     "thereby/hereby/whereby/thereof/whereof/hitherto/henceforth": "so, of which, until now",
     "mend/mends/mended": "fix",
     "manners": "behaviour",
+    "patience": "delay, interval, limit",
+    "last words": "last message, final state",
+    "is/are/was/were history": "no longer matters",
     "in one go": "together, at once",
     "at rest": "idle",
     "lane/lanes": "role",
@@ -60,9 +63,9 @@ ALLOWED = {
 TOPS = ("api", "runtimes", "controller", "subprojects/kube", "tests", "docs", "tools", "manifests")
 CODE = (".cc", ".hh")
 TEXTS = (".md", ".py", ".sh", "meson.build", "meson_options.txt", "Containerfile")
-# What a line of C++ says to users stays as it is, so literals are not checked; comments, identifiers and names of tests are.
+# Texts for users in C++ stay as they are, so literals are not checked; comments, identifiers and names of tests are.
 LITERAL = re.compile(r"""(//[^\n]*|TEST_CASE(?:_METHOD)?\([^"]*"(?:\\.|[^"\\\n])*"|SECTION\("(?:\\.|[^"\\\n])*")|R"(\w*)\(.*?\)\2"|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])'""", re.S)
-# What a document quotes is a literal, too: `code`, and blocks of it.
+# Quotations of a document are literals, too: `code`, and blocks of it.
 QUOTED = re.compile(r"^```.*?^```|`[^`\n]*`", re.M | re.S)
 TOKEN = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\n|[^\sA-Za-z_]")
 
@@ -151,7 +154,7 @@ def complaints(root):
 
 
 def counts(root):
-    """What is left to do: a line a folder, with the words and how often each is there."""
+    """The rest of the work: a line a folder, with the words and how often each is there."""
     by_folder = {}
     for path, _, words, _ in complaints(root):
         counted = by_folder.setdefault(os.path.dirname(path) or ".", {})

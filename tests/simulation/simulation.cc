@@ -17,11 +17,11 @@
 namespace trainer::simulation {
 namespace {
 
-// A job that is not where it must be after this long without any fault will never be.
-constexpr seconds kPatience{45 * 60};
-// Everything that was still on its way has arrived after this.
+// If a job is not in its final state after this long without any fault, it will never be.
+constexpr seconds kLongestQuiet{45 * 60};
+// After this time everything that was still pending has arrived.
 constexpr seconds kSettling{60};
-// Unchanged objects are looked at for this long.
+// Unchanged objects are observed for this long.
 constexpr seconds kWatching{120};
 
 Weather any_weather(Chance& chance) {
@@ -87,7 +87,7 @@ class Run {
     while (io_.poll() > 0) io_.restart();
   }
 
-  // Nothing may be left in the io_context that borrows from what goes first.
+  // Nothing may be left in the io_context that borrows from objects that are destroyed first.
   void shut_down() {
     if (process_ && !is_crashing_) process_->crash();
     while (process_ && !process_->is_gone()) {
@@ -143,12 +143,13 @@ class Run {
   void await_end() {
     const auto missing = expectation_.missing();
     if (!missing) return settle();
-    if (timeline_.elapsed() > busy_ + kPatience) return oracle_.report("never ends: " + *missing);
+    if (timeline_.elapsed() > busy_ + kLongestQuiet)
+      return oracle_.report("never ends: " + *missing);
     timeline_.after(seconds(1), [this] { await_end(); });
   }
 
-  // The first restart fixes what is not watched: a snapshot that a user deleted is found missing
-  // by the next process. The second one has nothing left to do.
+  // The first restart repairs objects that are not watched: the next process finds that a snapshot
+  // is missing that a user deleted. The second one has nothing left to do.
   void settle() {
     trace("everything is as it should be");
     timeline_.after(kSettling, [this] { crash(); });

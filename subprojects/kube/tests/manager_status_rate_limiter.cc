@@ -94,7 +94,7 @@ TEST_CASE_METHOD(Fixture, "a wait is rounded up: a write that comes early would 
   CHECK(wait() == 0);
 }
 
-TEST_CASE_METHOD(Fixture, "what is cleared of an object that nobody waits for changes nothing") {
+TEST_CASE_METHOD(Fixture, "a clear of an object that does not wait changes nothing") {
   limiter.clear_waiting("u", now);
   limiter.forget("u");
   CHECK(wait() == 150);
