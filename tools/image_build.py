@@ -26,7 +26,7 @@ def sources(of_build=False):
 
 
 def binutils(architecture):
-    """What the names of objcopy and strip for this architecture begin with."""
+    """The prefix of the names of objcopy and strip for this architecture."""
     if architecture == this_architecture():
         install_tool("binutils")
         return ""

@@ -67,7 +67,7 @@ class Root:
         raise SystemExit(f"tools/image: {path} in {self.path} belongs to no package")
 
     def package(self, name):
-        """What the database says of a package."""
+        """The entry of a package in the database."""
         fields = ("Version", "source:Package", "source:Version", "Maintainer", "Homepage", "SHA256")
         text = self.query("-W", "-f", "\\t".join(f"${{{field}}}" for field in fields), f"{name}:{self.architecture}") or self.query(
             "-W", "-f", "\\t".join(f"${{{field}}}" for field in fields), name)
@@ -76,7 +76,7 @@ class Root:
         return dict(zip(fields, text.split("\t")), Package=name)
 
     def record(self, name):
-        """What a scanner reads of a package, as in Debian's database. Whether it is unpacked or configured here does not matter."""
+        """The text that a scanner reads about a package, as in Debian's database. Whether it is unpacked or configured here does not matter."""
         fields = ("Package", "Status", "Maintainer", "Architecture", "Source", "Version", "Homepage")
         known = {**self.package(name), "Status": "install ok installed", "Architecture": self.architecture}
         known["Source"] = f"{known['source:Package']} ({known['source:Version']})"
@@ -163,7 +163,7 @@ def unpack(archives, root):
 
 
 def make_links_relative(root):
-    """What a compiler follows must not lead out of the sysroot."""
+    """Links that a compiler follows must not lead out of the sysroot."""
     for folder, folders, files in os.walk(root):
         for name in folders + files:
             path = os.path.join(folder, name)

@@ -1,4 +1,4 @@
-"""What is in an image, as SPDX 2.3 in JSON: its packages of Debian, its files, and what the program was compiled from.
+"""The contents of an image, as SPDX 2.3 in JSON: its packages of Debian, its files, and what the program was compiled from.
 
 https://spdx.github.io/spdx-spec/v2.3/
 """

@@ -8,7 +8,7 @@ import re
 import shlex
 import subprocess
 
-# What only tests call, each with its reason.
+# Functions that only tests call, each with the reason.
 TESTS_ONLY = {
     "kube::server::ObjectStore::compact": "the simulation's API server forgets its history at any moment",
     "trainer::Serving::webhook_port": "tests listen on any free port",

@@ -1,4 +1,4 @@
-"""What is asked of files as a whole: their length, and that tests are run."""
+"""Rules for files as a whole: their length, and that tests are run."""
 import os
 import re
 

@@ -1,4 +1,4 @@
-"""What includes what, from the #include lines: the order of the folders, and that no circle of folders exists."""
+"""The includes between files, from the #include lines: the order of the folders, and that no circle of folders exists."""
 import os
 import re
 
@@ -10,7 +10,7 @@ ORDERS = (
     # The reconcilers meet local mode only through the API.
     ("controller/kinds", "controller/process", "subprojects/kube/server", "controller/node", "controller/local", "controller/cli"),
 )
-# Folders whose includes end at a list. What is not a folder of the project is not looked at.
+# Folders whose includes end at a list. Includes that are no folder of the project do not count.
 ONLY = {
     "subprojects/kube/model": ("subprojects/kube/model",),
     "subprojects/kube/server": ("subprojects/kube/server", "subprojects/kube/model"),

@@ -8,14 +8,14 @@ COMPILER=(clang-16 lld-16 ccache meson ninja-build pkg-config python3 python3-ve
 LIBRARIES=(libboost1.81-dev libssl-dev rapidjson-dev libyaml-cpp-dev libfmt-dev libexpected-dev libre2-dev zlib1g-dev prometheus-cpp-dev
   libcli11-dev libsqlite3-dev catch2)
 
-# Clones share one compiler cache: paths below the clone are made relative, so they hit each other's entries. What a compilation depends on
-# is read from the compiler's list of headers, so nothing is preprocessed twice.
+# Clones share one compiler cache: paths below the clone are made relative, so they hit each other's entries. The headers of a compilation
+# are read from the compiler's list of headers, so nothing is preprocessed twice.
 export CCACHE_BASEDIR=$ROOT CCACHE_NOHASHDIR=1 CCACHE_DEPEND=1
 export PATH=$PATH:/usr/sbin:/sbin LC_ALL=C.UTF-8
 
 PASSED=0 FAILED=0 COUNTS='' SHOWN=''
 
-# What root has made in this clone cannot be written by a user, and many programs stop at a space in a path.
+# A user cannot write files that root has made in this clone, and many programs stop at a space in a path.
 usable() {
   local made
   case $ROOT in *[[:space:]]*) echo "$0: the path of the clone has a space: $ROOT; move it" >&2; return 1 ;; esac
@@ -42,7 +42,7 @@ count_step() {
 }
 
 # step TITLE COMMAND... runs a command with its output in a log. A last line `N passed, N failed` in it is counted;
-# a failure without such a line counts as one; of a failed step the lines `FAIL ...` and the end are shown. What follows a line `open:` or `figures:`, up to an empty line, is shown.
+# a failure without such a line counts as one; of a failed step the lines `FAIL ...` and the end are shown. The lines behind `open:` or `figures:`, up to an empty line, are shown.
 # Answers the command's status.
 step() {
   local title=$1 log began took result=0 shown

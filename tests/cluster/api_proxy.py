@@ -14,7 +14,7 @@ import urllib.parse
 
 import yaml
 
-# What a controller writes about itself or in passing; losing it is never an error, so it is no point to die at.
+# Writes of a controller about itself, or besides its work. Losing them is never an error, so the controller is not killed at them.
 ASIDE = ("/leases", "/events", "/selfsubjectreviews", "webhookconfigurations")
 
 

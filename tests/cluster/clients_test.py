@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""What clients send, as the API server passes it on: whose word counts for a field that a client may not know, a finalizer
-of an earlier Trainer, a Service that is there already, an object in the way. Needs a control plane without node.
+"""Requests of clients, as the API server passes them on: fields that a client may not know, a finalizer
+of an earlier Trainer, a Service that exists already, an object of another owner. Needs a control plane without node.
 """
 import contextlib
 import json
@@ -142,7 +142,7 @@ def test_only_a_job_that_has_patches_or_old_fields_is_sent_to_be_changed(cluster
                                  f'webhook="/{what}-trainer-kubeflow-org-v1alpha1-trainjob"')
 
     def create(made):
-        # As older clients do, which know nothing of the schema.
+        # Older clients know nothing of the schema.
         return run("kubectl", "-n", cluster.namespace, "create", "--validate=false", "-f", "-", check=False, text=json.dumps(made)).stderr
 
     with served(cluster) as controller:

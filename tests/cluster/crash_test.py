@@ -96,7 +96,7 @@ class Life:
             return next(steps, "end") == "end"
 
         wait_until(f"{job} ends", ended, seconds=180)
-        # What follows the end (counters, clean-up) belongs to the writes, too.
+        # The writes after the end (counters, clean-up) count, too.
         quiet = {"writes": -1, "since": time.monotonic()}
 
         def is_quiet():
@@ -148,7 +148,7 @@ class Life:
 
 
 def to_the_end(fails=lambda *_: False):
-    """What happens to a TrainJob."""
+    """Plays the events of a TrainJob."""
     def play(life, job):
         while not life.cluster_condition(job):
             life.play_kubelet(job, fails)

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""What pages show as yaml passes the API server's strict validation, that of Kubernetes' own kinds included: a dry run of each object.
+"""The yaml of pages passes the API server's strict validation, that of Kubernetes' own kinds included: a dry run of each object.
 Needs a control plane without node.
 """
 import json

@@ -169,7 +169,7 @@ def test_auto_steps_aside_when_upstream_appears(cluster):
         s.made_by("late", "first", UPSTREAM)
         s.made_by("later", "prepare", TRAINER)
         cluster.kubectl("patch", "jobset", "asleep", "--type=merge", "-p", '{"spec": {"suspend": false}}')
-        # What exists continues under the other controller, which creates the steps that follow.
+        # Existing Jobs continue under the other controller, which creates the steps that follow.
         s.end_pods("train", "prepare")
         s.end_pods("again", "first", attempt=1)
         for owner in ("calm", "late", "asleep"):
@@ -245,6 +245,7 @@ def test_a_forged_lease_changes_nothing(cluster):
             controller.kill()
 
 
+@harness.only_with_long
 def test_a_leader_in_another_namespace_is_noticed(cluster):
     with tempfile.TemporaryDirectory() as directory:
         controller = harness.Controller(directory, "--no-webhooks").start()

@@ -1,4 +1,4 @@
-"""What the tests on a genuine cluster share: kubectl, waiting, a controller on the host, and a count at the end.
+"""The code that tests on a genuine cluster share: kubectl, waiting, a controller on the host, and a count at the end.
 
 A test file defines functions test_*, each taking a Cluster, and ends with `harness.main(__file__)`. Each test runs in a
 namespace of its own, named after it, so those of a file that says `parallel` run side by side. The cluster is that of
@@ -25,7 +25,7 @@ import urllib.request
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TRAINER = os.environ.get("TRAINER", str(ROOT / "build/trainer"))
 TESTBED = str(ROOT / "tests/cluster/testbed")
-# What serves the API: "" a genuine control plane, else local mode, with the controller "beside" it or "within" it.
+# "": a genuine control plane serves the API. Otherwise it is local mode, with the controller "beside" it or "within" it.
 LOCAL = os.environ.get("LOCAL_MODE", "")
 # A controller's options for admission; "beside" has none, since local mode calls no webhooks of others.
 ADMISSION = ("--no-webhooks",) if LOCAL else ("--webhook-url", f"https://{os.environ.get('TESTBED_HOST')}:9443")
@@ -77,7 +77,7 @@ def use_sdk(package="kubeflow==0.5.0"):
 
 @contextlib.contextmanager
 def at_rate(per_second, act):
-    """Calls act(1), act(2), ... so many times a second in a thread, until the block ends. What they raise fails the block."""
+    """Calls act(1), act(2), ... so many times a second in a thread, until the block ends. Their exceptions fail the block."""
     is_over, errors, began = threading.Event(), [], time.monotonic()
 
     def act_all():
@@ -100,6 +100,15 @@ def at_rate(per_second, act):
         raise Failed(f"{len(errors)} failed, first: {errors[0]}")
 
 
+def only_with_long(test):
+    """A test that takes long beside what it adds to the others of its file: it runs where it is named, and with LONG=yes (`./check --long`)."""
+    test.is_long = True
+    return test
+
+
+IS_LONG = os.environ.get("LONG") == "yes"
+
+
 class Cluster:
     def __init__(self, namespace):
         self.namespace = namespace
@@ -112,7 +121,7 @@ class Cluster:
         return self.kubectl("apply", "-f", "-", text=json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
 
     def refusal(self, *objects):
-        """What kubectl says on standard error when an apply is refused."""
+        """The message of kubectl on standard error when an apply is refused."""
         done = run("kubectl", "-n", self.namespace, "apply", "-f", "-", check=False,
                    text=json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
         if done.returncode == 0:
@@ -129,7 +138,7 @@ class Cluster:
         raise Failed(done.stderr)
 
     def put(self, api, kind, name, change, manager=""):
-        """As a typed client updates an object: reads it, calls change(object), sends it whole under this field manager, and
+        """Updates an object like a typed client: reads it, calls change(object), sends it whole under this field manager, and
         starts again when a status write came between."""
         query = f"?fieldManager={manager}" if manager else ""
         path = f"/apis/{api}/namespaces/{self.namespace}/{kind}s/{name}{query}"
@@ -199,7 +208,7 @@ class HostController:
             return False
 
     def said(self):
-        """What the process that was started last has logged."""
+        """The log of the process that was started last."""
         with open(self.log) as log:
             log.seek(self.log_begins)
             return log.read()
@@ -212,13 +221,13 @@ class HostController:
         return sum(float(line.split()[-1]) for line in text.splitlines() if re.match(re.escape(name) + "[{ ]", line) and label in line)
 
     def kill(self):
-        """As a power cut: no chance to clean up."""
+        """Kills the process, which cannot clean up, as in a power cut."""
         if self.process and self.process.poll() is None:
             self.process.kill()
             self.process.wait()
 
     def stop(self):
-        """As a rolling update; the exit status must be 0."""
+        """Ends the process like a rolling update; the exit status must be 0."""
         self.process.terminate()
         try:
             status = self.process.wait(30)
@@ -327,7 +336,7 @@ def audit_log():
 
 
 def audit_entries(since=0):
-    """Of the API server's audit log, after this size of it."""
+    """The entries of the API server's audit log after this size of it."""
     with open(audit_log()) as log:
         log.seek(since)
         for line in log:
@@ -373,11 +382,12 @@ def run_test(path, name, test):
 
 
 def main(path, parallel=1):
-    """Runs the test_* functions of the calling file, or those named on the command line, in the order they are written."""
+    """Runs the test_* functions of the calling file, or those named on the command line, in the order they are written. Without names those that
+    are only_with_long() are left out, unless LONG=yes."""
     module = sys.modules["__main__"]
     wanted = sys.argv[1:]
     tests = [(n, f) for n, f in vars(module).items()
-             if n.startswith("test_") and inspect.isfunction(f) and (not wanted or n in wanted)]
+             if n.startswith("test_") and inspect.isfunction(f) and (n in wanted if wanted else IS_LONG or not hasattr(f, "is_long"))]
     with concurrent.futures.ThreadPoolExecutor(parallel) as pool:
         results = list(pool.map(lambda test: run_test(path, *test), tests))
     passed, failed = results.count(True), results.count(False)

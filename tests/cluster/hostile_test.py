@@ -203,7 +203,7 @@ def reported(cluster):
 
 
 def versions(cluster):
-    """What only their owners may change; the Job controller writes its Job's status."""
+    """The objects without their status: only their owners may change them. The Job controller writes its Job's status."""
     return {(o["kind"], o["metadata"]["name"]): {**cluster.get(o["kind"], o["metadata"]["name"]), "status": None} for o in FOREIGN}
 
 
@@ -557,7 +557,7 @@ def reviews_without_pause(host, port, reviews):
 
 
 def hostile_reviews(cluster):
-    """Of a runtime of 3,000 steps, which it creates, of a job of it, and of a JobSet of as many, with claims that must be looked up."""
+    """Reviews of a runtime of 3,000 steps, which it creates, of a job of it, and of a JobSet of as many, with claims that must be looked up."""
     chain = runtime("chain", template={"spec": {"replicatedJobs": chained_jobs(3_000)}})
     create(cluster, chain)
     volumes = [{"name": f"v{i}", "persistentVolumeClaim": {"claimName": f"claim-{i}"}} for i in range(500)]
@@ -651,15 +651,16 @@ def test_a_jobset_of_very_many_jobs_delays_no_one(cluster, controller, neighbour
 
 
 @attacked
+@harness.only_with_long
 def test_jobsets_of_very_many_jobs_crowd_no_one_out(cluster, controller, neighbour):
-    """As many JobSets as there are workers, each with more Jobs than there are writes at a time."""
+    """Creates as many JobSets as there are workers, each with more Jobs than there are writes at a time."""
     jobsets, jobs = int(os.environ.get("CROWD_JOBSETS", "32")), int(os.environ.get("CROWD_JOBS", "200"))
     job = replicated_job()
     job["template"]["spec"].update(parallelism=0, completions=1)
     cluster.apply(*[jobset(f"crowd-{number}", {"replicatedJobs": [{**job, "replicas": jobs}]}) for number in range(jobsets)])
 
     def created():
-        """Of each JobSet, how many Jobs its status counts."""
+        """How many Jobs the status of each JobSet counts."""
         statuses = [(o.get("status") or {}).get("replicatedJobsStatus") or [] for o in cluster.list("jobsets")]
         return [sum(each["ready"] for each in status) for status in statuses]
 

@@ -59,7 +59,7 @@ def pods_of(cluster, selector):
 
 
 def set_pods(cluster, selector, phase, **more):
-    """As a kubelet: the pods of this selector that are not over."""
+    """Sets the status of the pods of this selector that have not ended, like a kubelet."""
     status = {"phase": phase, **more}
     if phase == "Running":
         status["conditions"] = [{"type": kind, "status": "True"} for kind in ("PodScheduled", "Initialized", "ContainersReady", "Ready")]
@@ -186,7 +186,7 @@ def observed(cluster):
 
 
 def filled_in(query, namespace):
-    """Of an interval in which the whole run lies."""
+    """The query for an interval that contains the whole run."""
     return query.replace("$kind", ".*").replace("$namespace", namespace).replace("$__rate_interval", "1h")
 
 
@@ -333,7 +333,7 @@ def test_every_query_returns_what_the_run_did(cluster):
         with urllib.request.urlopen(f"http://{controller.metrics}/metrics", timeout=10) as answer:
             text = answer.read().decode()
         run(PROMTOOL, "check", "metrics", text=text)
-        # What kube-state-metrics would show of these objects.
+        # The series that kube-state-metrics would show of these objects.
         series = [line for name in ("done", "runs") for line in series_of(cluster.get("trainjob", name))]
         here = f'namespace="{cluster.namespace}"'
         for wanted in (f'kube_trainjob_status_phase{{{here},phase="Complete",trainjob="done"}} 1',

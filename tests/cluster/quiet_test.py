@@ -13,7 +13,7 @@ import harness
 from harness import wait_until
 
 JOBS = 100
-QUIET_SECONDS = int(os.environ.get("QUIET_SECONDS", "60"))
+QUIET_SECONDS = int(os.environ.get("QUIET_SECONDS", "60" if harness.IS_LONG else "20"))
 AGENT = "trainer"
 PLAIN = {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainingRuntime", "metadata": {"name": "plain"}, "spec": {
     "mlPolicy": {"numNodes": 2, "torch": {}}, "template": {"spec": {"replicatedJobs": [{"name": "node", "template": {

@@ -117,7 +117,7 @@ def lost(sent, kept, path=""):
 
 
 def rendered(runtime, job, namespace):
-    """The JobSet that `trainer render` makes of them, or None; and what it says. Of a JobSet whose Jobs the API server would refuse it makes one, too."""
+    """The JobSet that `trainer render` makes of them, or None; and its messages. It also makes a JobSet whose Jobs the API server would refuse."""
     for o in (runtime, job):
         o["metadata"]["namespace"] = namespace
     done = run(harness.TRAINER, "render", "-o", "json", "-", text=json.dumps(runtime) + "\n---\n" + json.dumps(job), check=False)

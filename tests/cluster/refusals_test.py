@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""What is refused of a job is in its status within 15 s, and in `trainer why` with a next step: a Job, pod, Service or claim, by the API
-server, its admission plugins, a policy, or a webhook of others. Each refuser is tried with a TrainJob, a JobSet and a PyTorchJob, with
+"""A refused child of a job (a Job, pod, Service or claim) is in its status within 15 s, and in `trainer why` with a next step. The API
+server, its admission plugins, a policy or a webhook of others refuse it. Each refuser is tried with a TrainJob, a JobSet and a PyTorchJob, with
 admission by this controller and without. Needs a control plane without node.
 """
 import concurrent.futures

@@ -29,7 +29,7 @@ def job_of(name, runtime_name, **spec):
 
 
 def end(cluster, job, phase, attempt="0"):
-    """As a kubelet: ends the pod of a Job's attempt."""
+    """Ends the pod of a Job's attempt, like a kubelet."""
     def pod():
         return next((p["metadata"]["name"] for p in cluster.list("pods", "-l", f"job-name={job},{ATTEMPT}={attempt}")
                      if p["status"]["phase"] == "Pending" and "deletionTimestamp" not in p["metadata"]), None)
@@ -38,7 +38,7 @@ def end(cluster, job, phase, attempt="0"):
 
 
 def restarts(cluster, name):
-    """What kubectl get shows in the column RESTARTS."""
+    """The column RESTARTS of kubectl get."""
     header, row = cluster.kubectl("get", "trainjob", name).splitlines()
     return row[header.index("RESTARTS"):header.index("PROGRESS")].strip()
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """A namespace that is backed up, deleted and restored, as tools for backups do it: metadata and spec come back, and neither status, uid nor
-owners. What had finished does not run again; what had not goes on as docs/operators/back-up.md says. Needs a control plane without node.
+owners. Finished jobs do not run again; others continue as docs/operators/back-up.md says. Needs a control plane without node.
 """
 import contextlib
 import json
@@ -45,7 +45,7 @@ def replace_namespace(cluster, backup):
 
 
 def finish(cluster, name, end):
-    """Of a TrainJob: its pods run, and then end so."""
+    """The pods of a TrainJob run, and then end so."""
     set_pods(cluster, f"jobset.sigs.k8s.io/jobset-name={name}", "Running")
     wait_until(f"{name} runs", lambda: phase(cluster, name) == "Running")
     if end:
@@ -136,7 +136,7 @@ def test_a_copy_of_a_finished_job_is_another_job(cluster):
 
 
 def test_without_a_mark_a_restored_job_runs_again(cluster):
-    """What the setting is for."""
+    """Without the setting, a finished job runs again."""
     with served(marks=False):
         cluster.apply(once(), trainjob("j"))
         finish(cluster, "j", "Succeeded")

@@ -35,7 +35,7 @@ MANAGER = "kubeflow-trainer-controller-manager"
 FINALIZER = "trainer.kubeflow.org/resource-in-use"
 NAME = "jobset.sigs.k8s.io/jobset-name"
 HOST = os.environ.get("TESTBED_HOST")
-# What the API server asks about when an object is created whose owner reference blocks a deletion. It does not log that.
+# The API server asks about this when an object is created whose owner reference blocks a deletion. It does not log that.
 NOT_LOGGED = {("update", "trainer.kubeflow.org", "trainjobs/finalizers"), ("update", "jobset.x-k8s.io", "jobsets/finalizers")}
 # A Service that another client makes after the controller has looked, and before it makes its own.
 ONLY_IN_RACES = {("get", "", "services")}
@@ -74,7 +74,7 @@ def apply(objects):
 
 
 def install(objects):
-    # Of other tests, which give the controller more.
+    # These are of other tests, which give the controller more.
     run("kubectl", "delete", "--ignore-not-found", "clusterrolebinding", "testbed-webhooks", "kubeflow-trainer-exclusive-placement")
     run("kubectl", "-n", SYSTEM, "delete", "--ignore-not-found", "lease,secret", "--all")
     run("kubectl", "apply", "--server-side", "-f", str(ROOT / "tests/conformance/crds"))
@@ -114,7 +114,7 @@ def kubeconfig(directory, namespace=SYSTEM, account=MANAGER):
 
 
 class Audit:
-    """What the controller has asked for since this was made, and what of it was refused."""
+    """The requests of the controller since this was made, and which of them were refused."""
 
     def __init__(self, namespace, system=SYSTEM, account=MANAGER):
         self.user = f"system:serviceaccount:{system}:{account}"
@@ -200,7 +200,7 @@ class Scenario:
                           + "featureGates: {TrainJobStatus: true}\nremoveLegacyFinalizers: true\n")
 
     def wait(self, what, probe, seconds=60, shown=None):
-        """As wait_until; ends at once when a request of the controller is refused."""
+        """Like wait_until, but ends at once when a request of the controller is refused."""
         end = time.monotonic() + seconds
         while True:
             self.audit.read()
@@ -305,7 +305,7 @@ class Scenario:
         self.wait_for(("get", "", "secrets"), ("patch", "", "configmaps"), ("get", "scheduling.k8s.io", "priorityclasses"))
 
     def move(self):
-        """As a queue does: the second start is elsewhere, and a Job that has run gets other node selectors."""
+        """Acts like a queue: the second start is elsewhere, and a Job that has run gets other node selectors."""
         self.wait("queued is suspended", lambda: self.cluster.condition("trainjob", "queued", "Suspended"))
         self.suspend("queued", False)
         self.pod_of("queued")
@@ -472,7 +472,7 @@ def test_a_stolen_token_changes_nothing_of_others(cluster):
                     harness.wait_until(f"{what} is refused", is_refused, every=0.5)
                 except Failed as late:
                     raise Failed(f"{late}: {said}")
-            # What a job has is still written.
+            # Objects of a job are still written.
             code, answer = thief.call("POST", maps, config_map("j-runtime-snapshot", owner))
             assert code == 201, answer
     finally:

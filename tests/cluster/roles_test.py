@@ -81,7 +81,7 @@ TRAINJOBS = [
     ("delete trainjob j --dry-run=server", None, "edit"), ("delete jobset s --dry-run=server", None, "edit"),
     ("delete trainjobs --all --dry-run=server", None, "edit"),
     (CREATE, runtime("new"), "admin"), ("delete trainingruntime plain --dry-run=server", None, "admin"),
-    # Of all namespaces: no role in one of them gives it.
+    # These are for all namespaces: no role in one of them gives it.
     (CREATE, cluster_runtime(), None), ("get trainjobs --all-namespaces", None, None),
     # The controller's.
     ("patch trainjob j --dry-run=server --subresource=status --type=merge -p {\"status\":{\"phase\":\"Complete\"}}", None, None),
@@ -116,6 +116,7 @@ def platform(level, prefix):
             "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {f"rbac.authorization.kubeflow.org/{prefix}-{level}": "true"}}]}}
 
 
+@harness.only_with_long
 def test_roles_of_kubeflow(cluster):
     cluster.apply(runtime(), trainjob("j", suspend=True), JOBSET)
     kubeflow = [platform(level, "aggregate-to-kubeflow") for level in LEVELS]

@@ -5,7 +5,7 @@ objects and updates.
 usage: rules_test.py [SEED [COUNT]]
 
 The program rule_cases prints COUNT objects for each place with a rule, with what check_schema() says of them; each is sent with
-dryRun=All. Of a rule that compares with the stored object it prints stored objects, which are created, and COUNT updates of them, each a
+dryRun=All. For a rule that compares with the stored object it prints stored objects, which are created, and COUNT updates of them, each a
 PUT with dryRun=All. Only the schemas are tested, so none of this project's webhooks may be installed. The last line is 'N passed, N failed'.
 """
 import collections

@@ -38,7 +38,7 @@ NOT_READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "Fal
 
 
 class World:
-    """What a thread asks of the API server about one namespace."""
+    """The requests of a thread to the API server about one namespace."""
 
     def __init__(self, namespace):
         self.namespace, self.api = namespace, Api(os.environ["KUBECONFIG"])
@@ -166,7 +166,7 @@ def create_running(namespace):
 
 
 class Usage:
-    """What a process has: memory in MB, sockets, threads."""
+    """The memory of a process in MB, its sockets and its threads."""
 
     def __init__(self, process):
         self.directory = pathlib.Path(f"/proc/{process.pid}")
@@ -178,7 +178,7 @@ class Usage:
         self.samples.append((pages * os.sysconf("SC_PAGE_SIZE") / 1e6, sockets, len(list((self.directory / "task").iterdir()))))
 
     def median_of(self, begin, end):
-        """Of the samples between two parts of the time."""
+        """The medians of the samples between two parts of the time."""
         count = len(self.samples)
         return [statistics.median(each) for each in zip(*self.samples[int(begin * count):int(end * count)])]
 

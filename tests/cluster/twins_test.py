@@ -2,7 +2,7 @@
 """Twins: the API server of local mode answers as the genuine one does, to recorded requests, to random sequences of three field managers and to a
 script of kubectl commands.
 
-TWINS_RUNS is how many sequences (default 100), TWINS_SEED where they begin. Needs a control plane without node, and without webhooks.
+TWINS_RUNS is how many sequences (default 50, with LONG=yes 100), TWINS_SEED where they begin. Needs a control plane without node, and without webhooks.
 """
 import os
 import sys
@@ -23,9 +23,10 @@ def same(program, *options):
 
 
 def test_requests_and_random_sequences(cluster):
-    same("twins.py", "--seed", os.environ.get("TWINS_SEED", "1"), "--runs", os.environ.get("TWINS_RUNS", "100"))
+    same("twins.py", "--seed", os.environ.get("TWINS_SEED", "1"), "--runs", os.environ.get("TWINS_RUNS", "100" if harness.IS_LONG else "50"))
 
 
+@harness.only_with_long
 def test_kubectl(cluster):
     same("kubectl_test.py")
 

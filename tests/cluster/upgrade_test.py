@@ -25,12 +25,12 @@ API = "trainer.kubeflow.org/v1alpha1"
 MERGE = "application/merge-patch+json"
 LEGACY_FINALIZER = "trainer.kubeflow.org/resource-in-use"
 NAME, STEP, ATTEMPT = (f"jobset.sigs.k8s.io/{what}" for what in ("jobset-name", "replicatedjob-name", "restart-attempt"))
-# What the recorded pods were doing, and the phase that this controller gives their jobs.
+# The phases of the recorded pods, and those that this controller gives their jobs.
 PODS = {"runs": "Running", "cluster": "Running", "again": "Running", "steps": "Running", "mpi": "Running", "done": "Succeeded", "broken": "Failed"}
 PHASES = {"runs": "Running", "cluster": "Running", "again": "Running", "steps": "Initializing", "mpi": "Running", "pends": "Pending", "waits": "Suspended",
           "mpi-waits": "Suspended", "done": "Complete", "broken": "Failed"}
 WAIT = ("waits", "mpi-waits")
-# Of the pods of the job that waited: what its templates say, and with 2.1 the labels and annotations of the job, too.
+# The pods of the job that waited have the metadata of its templates, and with 2.1 also the labels and annotations of the job.
 RESUMED = {"v2.1": {"labels": {"example.com/cost": "7", "example.com/team": "blue"}, "annotations": {"sidecar.istio.io/inject": "false"}}}
 
 
@@ -101,7 +101,7 @@ class Upstream:
         wait_until(f"the PUT of {path} is taken", is_taken)   # Kubernetes' own controllers write Jobs at the same time
 
     def play_kubelet(self, name, phase, step=None, attempt=None):
-        """All pods of a job, or of a step of it, are in this phase, and the Jobs say so. Of a Job that fails one pod is enough: the
+        """All pods of a job, or of a step of it, are in this phase, and the Jobs say so. One pod is enough for a Job that fails: the
         others are deleted."""
         status = {"Running": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}}.get(phase, {"phase": phase})
         for job in wait_until(f"Jobs of {name} {step or ''}", lambda: self.jobs(name, step, attempt)):
@@ -130,7 +130,7 @@ KINDS = ("trainjobs", "pods", "jobs", "jobsets", "services", "configmaps", "secr
 
 
 def objects(cluster):
-    """What must stay of each object: uid and spec or data, and of pods the uid."""
+    """The parts of each object that must stay: uid and spec or data, and of pods the uid."""
     found = {}
     for kind in KINDS:
         for each in cluster.list(kind):
@@ -167,7 +167,7 @@ def phase_of(cluster, name):
 
 @contextlib.contextmanager
 def left_by(cluster, version):
-    """What this version has left, under the CRDs of the tree."""
+    """The objects that this version has left, under the CRDs of the tree."""
     upstream = Upstream(cluster, version)
     try:
         crds(of_that_time=True)
@@ -216,8 +216,8 @@ def check_upgrade(cluster, version):
 
 
 def check_goes_on(cluster, upstream, version):
-    """What ran ends or restarts, what had begun goes on with its next step, and what waited is resumed by a person. What runs can be
-    labelled, suspended and resumed, whatever fields it was stored with."""
+    """Jobs that ran end or restart, jobs between two steps continue with the next step, and a person resumes jobs that waited. Jobs that run can be
+    labelled, suspended and resumed, whatever fields they were stored with."""
     for name in ("runs", "again"):
         cluster.kubectl("label", "trainjob", name, "example.com/seen=yes")
     cluster.kubectl("patch", "trainjob", "runs", "--type=merge", "-p", '{"spec": {"suspend": true}}')
@@ -257,10 +257,12 @@ def check_status(status, before, *, ended):
         assert status["jobsStatus"] == before["jobsStatus"], status
 
 
+@harness.only_with_long
 def test_from_2_1(cluster):
     check_upgrade(cluster, "v2.1")
 
 
+@harness.only_with_long
 def test_from_2_2(cluster):
     check_upgrade(cluster, "v2.2")
 

@@ -24,10 +24,10 @@ SYSTEM, ACCOUNT = "kubeflow", "training-operator"
 FRAMEWORKS = {"PyTorchJob": ("pytorch", "pytorchReplicaSpecs", "Master"), "TFJob": ("tensorflow", "tfReplicaSpecs", "Chief"),
               "XGBoostJob": ("xgboost", "xgbReplicaSpecs", "Master"), "PaddleJob": ("paddle", "paddleReplicaSpecs", "Master"),
               "JAXJob": ("jax", "jaxReplicaSpecs", "Worker"), "MPIJob": ("mpi", "mpiReplicaSpecs", "Launcher")}
-# What the API server asks about when an object is created whose owner reference blocks a deletion, or a Role gives a right. It does not
+# The API server asks about this when an object is created whose owner reference blocks a deletion, or a Role gives a right. It does not
 # log that.
 NOT_LOGGED = {("update", "kubeflow.org", f"{kind.lower()}s/finalizers") for kind in FRAMEWORKS} | {("create", "", "pods/exec")}
-# What another client makes after the controller has looked, and before it makes its own.
+# Another client makes these after the controller has read, and before it makes its own.
 ONLY_IN_RACES = {("get", "", "services"), ("get", "scheduling.volcano.sh", "podgroups"), ("get", "scheduling.x-k8s.io", "podgroups")}
 # A client of the metrics is asked about where a configuration file says so.
 ONLY_WITH_A_FILE = {("create", "authorization.k8s.io", "subjectaccessreviews")}
@@ -102,7 +102,7 @@ class Scenario(rights_test.Scenario):
                       ("create", "", "serviceaccounts"), ("create", "", "configmaps"), ("create", "", "services"))
 
     def enqueue_gangs(self):
-        """As Volcano's scheduler. True once there is one of each job."""
+        """Acts like Volcano's scheduler. True once there is a PodGroup of each job."""
         groups = self.cluster.list("podgroups.scheduling.volcano.sh")
         if len(groups) < 3 + 2 * len(FRAMEWORKS):   # those of the short jobs go as soon as they may start
             return False
@@ -126,7 +126,7 @@ class Scenario(rights_test.Scenario):
         self.wait_for(("patch", "", "pods"))
 
     def change(self):
-        """What another has changed while the controller was away is put right; changes of jobs reach what they own; a suspended job has no
+        """Changes of others while the controller was away are undone; changes of jobs reach the objects that they own; a suspended job has no
         autoscaler."""
         self.controller.stop()
         others = [{"kind": "ServiceAccount", "name": "default"}]
@@ -262,7 +262,7 @@ UPSTREAMS_RIGHTS = [
     ("scheduling.volcano.sh", ["podgroups"], EVERYTHING),
     ("scheduling.x-k8s.io", ["podgroups"], EVERYTHING)]
 
-# What is asked for in vain: a patch, before an update is sent instead; and whether another leader is there.
+# These requests are refused: a patch, before an update is sent instead; and the question whether another leader exists.
 INSTEAD_OF = {("patch", "", "secrets"), ("patch", "admissionregistration.k8s.io", "validatingwebhookconfigurations"),
               ("list", "coordination.k8s.io", "leases")}
 

@@ -160,7 +160,7 @@ class KueuesJob:
         wait_until("all are active", lambda: self.active() == [1] * (1 + len(others)))
 
     def active(self):
-        """Of each role, as Kueue reads whether a job that it has suspended is over."""
+        """The active pods of each role, by which Kueue decides whether a suspended job has ended."""
         counters = self.cluster.get(self.kind, self.name)["status"].get("replicaStatuses", {})
         return [of.get("active", 0) for of in counters.values()]
 
@@ -271,7 +271,7 @@ def test_called_as_upstreams_manager(cluster):
 
 
 def test_nothing_is_written_while_another_holds_upstreams_lease(cluster):
-    """As while upstream's operator leads, whose Lease this is: not even when it is held for longer than it lasts, since it is renewed."""
+    """The Lease is held as by upstream's operator. This controller does not lead even after the duration of the Lease, since it is renewed."""
     seconds = 4
     api = Api(os.environ["KUBECONFIG"])   # a kubectl may take too long to renew in time
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""What a stolen token of the controller of V1 jobs can do, asked with that token: with each set of kinds, and with the policies of
-overlays/restrict-v1-controller. That the controller does all of its work under these is part of v1_rights_test.py.
+"""A stolen token of the controller of V1 jobs is used: with each set of kinds, and with the policies of
+overlays/restrict-v1-controller. v1_rights_test.py shows that the controller does all of its work under these.
 
 Needs a control plane without node and with an audit log (AUDIT=yes).
 """
@@ -16,7 +16,7 @@ from rights_test import documents
 from v1_rights_test import ACCOUNT, FRAMEWORKS, SYSTEM, job
 
 RBAC = "rbac.authorization.k8s.io"
-# What only MPIJobs need: verb and resource, of which some have a group or a subresource.
+# Only MPIJobs need these: verb and resource, some with a group or a subresource.
 OF_MPIJOBS = [("create", "pods/exec"), ("create", "serviceaccounts"), ("create", "configmaps"), ("patch", "configmaps"),
               ("create", f"roles.{RBAC}"), ("patch", f"roles.{RBAC}"), ("create", f"rolebindings.{RBAC}"), ("patch", f"rolebindings.{RBAC}"),
               ("list", "mpijobs.kubeflow.org"), ("delete", "mpijobs.kubeflow.org"), ("patch", "mpijobs.kubeflow.org/status")]

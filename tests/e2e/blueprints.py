@@ -5,7 +5,7 @@ from harness import run
 
 IMAGE = "localhost/torch:1"
 
-# What an image for MPI has and the test bed's has not: a user, an sshd that it can run, and no questions about hosts.
+# An image for MPI has these, and the test bed's has not: a user, an sshd that it can run, and no questions about hosts.
 MACHINE = {
     "passwd": "root:x:0:0:root:/root:/bin/bash\nsshd:x:100:65534::/run/sshd:/usr/sbin/nologin\n"
               "mpiuser:x:1000:1000::/home/mpiuser:/bin/bash\n",

@@ -35,7 +35,7 @@ def test_installs_and_becomes_ready(_):
 
 
 def run_as_any_user(cluster, deployment):
-    """As on OpenShift, where the platform chooses the user: it owns no file of the image, and is in no group but root's."""
+    """The platform chooses the user, as on OpenShift: it owns no file of the image, and is in no group but root's."""
     security = {"spec": {"template": {"spec": {"securityContext": {"runAsUser": 1_000_650_000, "runAsGroup": 0, "fsGroup": 1_000_650_000}}}}}
     for change in (security, {"spec": {"template": {"spec": {"securityContext": dict.fromkeys(("runAsUser", "runAsGroup", "fsGroup"))}}}}):
         cluster.kubectl("patch", f"deployment/{deployment}", "--type=merge", "-p", json.dumps(change))
@@ -48,7 +48,7 @@ def test_any_user_will_do(_):
 
 
 def test_webhooks_are_those_that_are_shipped(_):
-    """What is in manifests/base/webhooks.yaml is what the program itself installs outside a cluster."""
+    """The webhooks of manifests/base/webhooks.yaml are those that the program itself installs outside a cluster."""
     def configurations():
         items = []
         for kind in ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"):
@@ -270,7 +270,7 @@ def test_suspended_costs_nothing_and_resumes(cluster):
 
 
 def test_a_queue_starts_evicts_and_starts_elsewhere(cluster):
-    """What Kueue sends, in its order: its patch and then suspend, suspend alone, an empty patch, another flavor's patch.
+    """The requests of Kueue, in its order: its patch and then suspend, suspend alone, an empty patch, another flavor's patch.
 
     The second start changes the node selectors of a Job that has run, which takes a write to its status.
     """
@@ -358,7 +358,7 @@ def test_a_rollout_with_the_certificate_deleted(cluster):
 
 
 def differences(*source):
-    """What `kubectl diff` shows of these files, as Flux (server-side) and as others compare."""
+    """The output of `kubectl diff` of these files, by the comparison of Flux (server-side) and by that of others."""
     found = ""
     for way in (("--server-side", "--force-conflicts"), ()):
         done = run("kubectl", "diff", *way, *source, check=False)

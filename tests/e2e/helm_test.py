@@ -56,7 +56,7 @@ DRY_RUNS = (
         "runtimes.trl.enabled=true,jobset.install=false,fullnameOverride=other,manager.config.leaderElection.resourceNamespace=default")),
     ("training-operator", OPERATOR, "kubeflow", ("", "replicas=2,platformRoles.enabled=true,commonLabels.team=a", "serviceMonitor.enabled=true")),
 )
-# Of programs that the test bed lacks; what of them is rendered is compared by tests/manifests/charts.py.
+# Kinds of programs that the test bed lacks. tests/manifests/charts.py compares their objects.
 OTHERS = {"Certificate", "ServiceMonitor", "PrometheusRule"}
 
 
@@ -211,7 +211,7 @@ def chart_with_upstreams_names():
         (chart / "templates").mkdir()
         (chart / "Chart.yaml").write_text(yaml.safe_dump({"apiVersion": "v2", "name": RELEASE, "version": "2.3.0"}))
         (chart / "templates/objects.yaml").write_text(yaml.safe_dump_all(objects))
-        for crd in (ROOT / "manifests/crds").glob("trainer.*.yaml"):
+        for crd in (*(ROOT / "manifests/crds").glob("trainer.*.yaml"), *(ROOT / "manifests/overlays/optimizationjob").glob("trainer.*.yaml")):
             text = crd.read_text()
             (chart / "templates" / crd.name).write_text(text.replace("{{", "{{ `{{` }}"))
         yield str(chart)
@@ -225,8 +225,9 @@ def test_over_a_release_of_upstreams_chart(cluster):
     use_local_images()
     live = LiveJob(cluster, "live")
     helm("uninstall", RELEASE, "--wait")
-    crds = [f"{kind}.trainer.kubeflow.org" for kind in ("trainjobs", "trainingruntimes", "clustertrainingruntimes", "optimizationjobs")]
+    crds = [f"{kind}.trainer.kubeflow.org" for kind in ("trainjobs", "trainingruntimes", "clustertrainingruntimes")]
     run("kubectl", "annotate", "crd", *crds, "helm.sh/resource-policy-")
+    crds.append("optimizationjobs.trainer.kubeflow.org")   # upstream's chart has it, this one does not
     with chart_with_upstreams_names() as upstream:
         helm("install", RELEASE, upstream, "--take-ownership")
     refused = helm.upgrade("--set", "crds.enabled=false", check=False)

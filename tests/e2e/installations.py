@@ -1,4 +1,4 @@
-"""What tests of installations share: removing any of them, and a job that shows that one works."""
+"""The code that tests of installations share: removing any of them, and a job that shows that one works."""
 import json
 import os
 import pathlib
@@ -23,7 +23,7 @@ class Helm:
 
 
 def remove_everything():
-    """What earlier tests have installed, by whatever means."""
+    """Removes the installations of earlier tests."""
     for helm in (Helm(3), Helm(4)):
         for name, namespace in ((RELEASE, NAMESPACE), ("training-operator", "kubeflow")):
             helm("uninstall", name, "--no-hooks", "--wait", namespace=namespace, check=False)
@@ -35,7 +35,7 @@ def remove_everything():
 
 
 def apply_until_taken(*arguments, text=None, seconds=60):
-    """As guides have it: kinds that are not served yet, and webhooks that nothing answers yet, are a reason to try again."""
+    """Applies until it succeeds, as guides do: kinds that are not served yet, and webhooks that nothing answers yet, are a reason to try again."""
     wait_until(f"kubectl apply {' '.join(arguments)} is taken", lambda: run(
         "kubectl", "apply", "--server-side", "--force-conflicts", *arguments, text=text, check=False).returncode == 0, seconds, every=0.5)
 

@@ -19,7 +19,7 @@ WEBHOOK = "validator.pytorchjob.training-operator.kubeflow.org"
 
 
 def add_flags(cluster, *flags):
-    """As guides do it: at the end of the command. Waits until the new pod answers the API server's webhooks."""
+    """Adds flags at the end of the command, as guides do. Waits until the new pod answers the API server's webhooks."""
     patch = [{"op": "add", "path": "/spec/template/spec/containers/0/command/-", "value": flag} for flag in flags]
     KUBEFLOW.kubectl("patch", f"deployment/{OPERATOR}", "--type=json", "-p", json.dumps(patch))
     KUBEFLOW.kubectl("rollout", "status", f"deployment/{OPERATOR}", "--timeout=90s")

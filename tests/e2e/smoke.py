@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""What a user of the SDK does with a cluster, start to end: the jobs of the acceptance script, and what they answered.
+"""A user of the SDK works with a cluster, from start to end: the jobs of the acceptance script, and their answers.
 
 usage: smoke.py RUNTIME [MPI-RUNTIME] [TORCHTUNE-RUNTIME]      in the namespace of $KUBECONFIG's context
 

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""What `trainer why` recognises, made for real: its first line names the cause (see frameworks; docs/troubleshooting.md has an entry each).
+"""The symptoms that `trainer why` recognises occur in real pods: its first line names the cause (see frameworks; docs/troubleshooting.md has an entry each).
 
 Not here, since this machine has none of it: GPUs, NFS, a registry, a network that enforces NetworkPolicies.
 """

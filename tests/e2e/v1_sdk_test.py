@@ -21,7 +21,7 @@ os.environ.update(IMAGES)
 from kubeflow.training import TrainingClient, models  # noqa: E402
 from kubeflow.training.constants import constants  # noqa: E402
 
-# Of each kind its roles. The one that decides is first, and says hello.
+# The roles of each kind. The one that decides is first, and says hello.
 ROLES = {"PyTorchJob": ("Master", "Worker"), "TFJob": ("Chief", "Worker"), "XGBoostJob": ("Master", "Worker"),
          "PaddleJob": ("Master", "Worker"), "JAXJob": ("Worker",), "MPIJob": ("Launcher", "Worker")}
 
@@ -88,7 +88,7 @@ def test_a_function_on_three_workers(cluster):
 
 
 def install_modules():
-    """What train() takes of transformers and peft, which need PyTorch: for Linux, PyPI has it only with gigabytes of libraries for GPUs."""
+    """The names that train() uses of transformers and peft, which need PyTorch: for Linux, PyPI has it only with gigabytes of libraries for GPUs."""
     @dataclasses.dataclass
     class Parameters:
         epochs: int = 1

@@ -286,7 +286,7 @@ total = paddle.to_tensor([group.get_rank() + 1.0])
 group.all_reduce(total)
 print("worker", group.get_rank(), "of", group.get_world_size(), "sees", total.item())
 """
-# As the guides start it.
+# The guides start it so.
 PADDLE_LAUNCH = f"""
 import pathlib, sys
 pathlib.Path("/tmp/train.py").write_text({PADDLE_SUMS!r})

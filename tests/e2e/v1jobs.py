@@ -6,7 +6,7 @@ import tempfile
 from harness import TRAINER, Failed, run, wait_until
 
 INIT_IMAGE, TORCH_IMAGE = "localhost/init:1", "localhost/torch:1"
-# Of each kind, where its roles are and how the container must be called.
+# Where the roles of each kind are, and how the container must be called.
 KINDS = {"PyTorchJob": ("pytorchReplicaSpecs", "pytorch"), "TFJob": ("tfReplicaSpecs", "tensorflow"),
          "XGBoostJob": ("xgbReplicaSpecs", "xgboost"), "PaddleJob": ("paddleReplicaSpecs", "paddle"),
          "JAXJob": ("jaxReplicaSpecs", "jax"), "MPIJob": ("mpiReplicaSpecs", "mpi")}
@@ -30,7 +30,7 @@ def job(kind, name, roles, run_policy=None, restart_policy=None, spec=None, **po
 
 
 def report(cluster, command, kind, name):
-    """What `trainer why` and `trainer logs` print."""
+    """The output of `trainer why` and `trainer logs`."""
     done = run(TRAINER, command, "-n", cluster.namespace, f"{kind.lower()}/{name}", check=False)
     return done.stdout + done.stderr
 

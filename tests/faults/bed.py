@@ -120,7 +120,7 @@ class Controller(harness.Controller):
                 self.continued_at = time.monotonic()
 
     def revive(self):
-        """As a kubelet: a process that has ended is started again."""
+        """Starts a process that has ended again, like a kubelet."""
         if self.process.poll() is not None:
             self.start(wait=False)
 

@@ -23,8 +23,8 @@ NAME, ATTEMPT = "jobset.sigs.k8s.io/jobset-name", "jobset.sigs.k8s.io/restart-at
 # Seconds until every job is as its script says, from when the last fault is over and Kubernetes' own controllers work again. A Lease
 # lasts 15 s, pauses up to 30 s.
 SETTLED_WITHIN = 75
-# Seconds. An API server that has just started serves the watch of one resource before that of another. What a controller that has not
-# seen the deletion of a job makes for it meanwhile, the garbage collector deletes.
+# Seconds. An API server that has just started serves the watch of one resource before that of another. A controller that has not
+# seen the deletion of a job makes objects for it meanwhile, and the garbage collector deletes them.
 DELETION_SEEN_WITHIN = 10
 RUNTIME_CRD = harness.ROOT / "manifests/crds/trainer.kubeflow.org_clustertrainingruntimes.yaml"
 BINDING = "kubeflow-trainer-controller-manager"
@@ -275,8 +275,8 @@ class World:
     # ---- the checks
 
     def check_admission(self):
-        """The certificates are stored, and every controller is ready. What must be refused is refused with its reason, and what is right
-        is taken."""
+        """The certificates are stored, and every controller is ready. Invalid objects are refused with the reason, and valid ones
+        are accepted."""
         path = self.api.path("TrainJob", self.namespace) + "?dryRun=All"
 
         def is_reviewed():
@@ -294,7 +294,7 @@ class World:
         wait_until("admission works", is_reviewed, seconds=60)
 
     def complaints(self):
-        """What is not yet, or not any more, as it must be at the end."""
+        """The objects that are not yet, or not any more, as they must be at the end."""
         trainjobs = {o["metadata"]["name"]: o for o in self.list("TrainJob")}
         jobsets = {o["metadata"]["name"]: o for o in self.list("JobSet")}
         found = []

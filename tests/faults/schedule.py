@@ -1,4 +1,4 @@
-"""What happens in one run, from its seed alone: which jobs there are, how their pods end, and which faults come when."""
+"""The events of one run, from its seed alone: which jobs there are, how their pods end, and which faults come when."""
 import dataclasses
 import random
 

@@ -1,6 +1,6 @@
-"""What the tests of local mode share: a daemon with a state of its own, its API, jobs, and a count at the end.
+"""The code that the tests of local mode share: a daemon with a state of its own, its API, jobs, and a count at the end.
 
-A test file defines functions test_*, each taking a Local that is not up yet, and ends with `bed.main()`. What a machine does not offer is no
+A test file defines functions test_*, each taking a Local that is not up yet, and ends with `bed.main()`. A missing feature of the machine is no
 failure: `raise bed.Skipped(reason)`. The program is $TRAINER (default: build/trainer), copied to where an ordinary user can read it.
 """
 import atexit
@@ -151,7 +151,7 @@ class Local:
         return json.loads((self.state / "daemon.json").read_text())
 
     def kill_daemon(self):
-        """As a power cut, but for the pods."""
+        """Kills the daemon as in a power cut, but not the pods."""
         pid = self.daemon()["pid"]
         os.kill(pid, signal.SIGKILL)
         wait_until("the daemon is gone", lambda: not pathlib.Path(f"/proc/{pid}").exists() or is_zombie(pid))

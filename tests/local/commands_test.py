@@ -148,13 +148,13 @@ def test_stop_suspends_and_kill_does_not_wait(local):
         assert "does not run" in local.run("stop", name, code=1).stderr
         assert "does not run" in local.run("stop", "--kill", name, code=1).stderr
     assert "Suspended" in local.run("status").stdout
-    # What was stopped can be run again.
+    # A stopped job can be run again.
     done = local.run("run", local.write("polite.yaml", trainjob("polite", "echo second")))
     assert "second" in done.stdout
 
 
 def interrupted(local, script, times):
-    """What `local run` prints when it gets so many SIGINT, the first one once the job has begun; its exit status must be 1."""
+    """The output of `local run` when it gets so many SIGINT, the first one once the job has begun; its exit status must be 1."""
     started = local.start("run", local.write("job.yaml", trainjob("stopped", script)))
     said = []
     for line in started.stdout:
@@ -300,7 +300,7 @@ def test_an_initializer_with_a_command(local):
     done = local.run("run", with_initializer(local, ["sh", "-c", "sleep 0.3; echo what came from $STORAGE_URI > /workspace/data; echo loaded"]))
     assert sorted(done.stdout.splitlines()) == ["[dataset-initializer-0] loaded", "[node-0] trained on what came from hf://some/data",
                                                 "[node-1] trained on what came from hf://some/data"], done.stdout
-    # What the claim holds goes with it.
+    # The data of a claim is deleted with it.
     path = "/api/v1/namespaces/default/persistentvolumeclaims/data"
     folder = local.state / "volumes" / local.request(path)["metadata"]["uid"]
     assert (folder / "data").exists()

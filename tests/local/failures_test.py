@@ -32,7 +32,7 @@ def failure_of(local, job, **options):
 
 
 def test_a_field_that_does_not_exist(local):
-    """As kubectl, and before anything runs."""
+    """A field that does not exist is refused as by kubectl, before anything runs."""
     job = trainjob("typo", "true")
     job["spec"]["trainer"]["comand"] = ["true"]
     assert 'unknown field "spec.trainer.comand"' in failure_of(local, job)
@@ -120,7 +120,7 @@ def test_runtimes_whose_processes_are_not_started(local):
 NO_SUBDOMAIN = ("a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an "
                 "alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?"
                 "(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')")
-# What is set in the pod and in its container, and the sentence.
+# The settings of the pod and of its container, and the sentence.
 REFUSED = (
     ({}, {"startupProbe": {"exec": {"command": ["true"]}}}, "spec.containers[0].startupProbe: local mode has no startup probes: remove it"),
     ({}, {"livenessProbe": {"exec": {"command": ["true"]}}}, "spec.containers[0].livenessProbe: local mode has no liveness probes: remove it"),

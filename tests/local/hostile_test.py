@@ -90,7 +90,7 @@ def service_of_host():
 
 
 def attempts(places, uid):
-    """What another user of the machine gets who connects there."""
+    """The answers to another user of the machine who connects there."""
     user = ["setpriv", f"--reuid={uid}", "--clear-groups"] if uid else []
     done = subprocess.run([*user, "/usr/bin/python3", "-c", CONNECT, *places], stdout=subprocess.PIPE, text=True, check=True)
     return done.stdout.split()

@@ -42,7 +42,7 @@ def test_a_job_is_followed(local):
         pod = next(p["metadata"]["name"] for p in local.pods("followed") if "-node-0-0-" in p["metadata"]["name"])
         following = shell(local, f"kubectl logs -f {pod}")
         several = shell(local, f"kubectl logs -f -l {SELECTOR} --prefix")
-        # What was printed comes while the job runs on.
+        # The output is shown while the job still runs.
         first = following.stdout.readline()
         assert first == "begun on 0\n", first
         assert "begun on" in several.stdout.readline() and "begun on" in several.stdout.readline()

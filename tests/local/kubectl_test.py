@@ -4,7 +4,7 @@
 usage: kubectl_test.py [--genuine KUBECONFIG | --against FILE] [--local KUBECONFIG] [--verbose]
        kubectl_test.py --record FILE --genuine KUBECONFIG     write down the genuine server's answers
 
-What is compared is the exit status, standard output and standard error of each command, with times, uids, versions, ages, the width of
+It compares the exit status, standard output and standard error of each command, with times, uids, versions, ages, the width of
 columns and the words after "Invalid value" taken out. Both servers have the CustomResourceDefinitions of manifests/crds; it does not matter
 whether controllers run. Without --local, $KUBECONFIG or an API server that is started for this is used; without --genuine, kubectl.json
 beside this file is what is expected. The last line is 'N passed, N failed'.
@@ -79,7 +79,7 @@ SCRIPT = [
     step("api-resources --api-group=batch --namespaced", rows="^jobs .*Job$"),
     step("api-resources --api-group=", rows="^(configmaps|events|namespaces|nodes|persistentvolumeclaims|pods|secrets|serviceaccounts|services) "),
     step("get --raw /readyz"), step("get nothing"), step("get nothing.acme.io x"),
-    # What kubectl sends in protobuf.
+    # kubectl sends these in protobuf.
     step("create configmap made --from-literal=a=1 --from-literal=b=2"), step("create configmap made"),
     step("create secret generic hf-token --from-literal=token=abc"), step("create secret generic typed --type=acme.io/a --from-literal=a=b"),
     step("create serviceaccount bot"), step("create namespace kubectl-script-other"), step("create namespace Not_valid"),
@@ -203,7 +203,7 @@ class Kubectl:
                 "stderr": normalised(done.stderr, "", False)}
 
     def watch(self):
-        """What `get -w` prints while an object is made, changed and deleted."""
+        """The output of `get -w` while an object is made, changed and deleted."""
         with subprocess.Popen(["kubectl", "-n", NAMESPACE, "get", "configmap", "-l", "watched", "-w", "--output-watch-events"], env=self.env,
                               text=True, stdout=subprocess.PIPE) as watching:
             try:

@@ -75,7 +75,7 @@ def test_ordinary_user_in_tier_3(local):
 
 
 def container(local):
-    """As in one without user namespaces: it is root of a user namespace, without rights, in which no other may be made."""
+    """The process is root of a user namespace, without rights, in which no other may be made, as in a container without user namespaces."""
     forbid = 'echo 0 > /proc/sys/user/max_user_namespaces && exec setpriv --bounding-set=-all --inh-caps=-all "$@"'
     inner = bed.Local(local.folder / "container", wrapper=["unshare", "--user", "--map-root-user", "sh", "-c", forbid, "sh"])
     if subprocess.run([*inner.wrapper, "true"], stderr=subprocess.DEVNULL, check=False).returncode != 0:

@@ -23,7 +23,7 @@ def client_of(local):
     local.env["PATH"] = bed.torch() + ":" + local.env["PATH"]
     local.up()
     os.environ["KUBECONFIG"] = str(local.state / "kubeconfig")
-    # What the library read of the variable when it was imported.
+    # The library has read the variable when it was imported.
     kube_config.KUBE_CONFIG_DEFAULT_LOCATION = os.environ["KUBECONFIG"]
     return TrainerClient()
 

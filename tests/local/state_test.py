@@ -62,7 +62,7 @@ def protobuf_config_map(name, fields):
 
 
 def check_lists(local):
-    """What both lists have."""
+    """The objects of both lists."""
     objects = []
     for path in (THINGS, CONFIG_MAPS):
         status, listed = send(local, "GET", path)
@@ -124,7 +124,7 @@ def test_what_is_stored_can_be_read(local):
 
 
 def test_the_bound_of_an_object(local):
-    """As etcd's; the message names it."""
+    """The limit is etcd's; the message names it."""
     local.up(*OPTIONS)
     local.request("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", DEFINITION, "POST")
     status, answer = send(local, "POST", THINGS, thing("fits", b'"%s"' % (b"x" * (LIMIT - 1_000))))   # room for metadata
@@ -140,7 +140,7 @@ def test_the_bound_of_an_object(local):
 
 
 def test_an_unreadable_object_is_set_aside(local):
-    """As an earlier version has left it, or a disk; it is kept for its user, and said once."""
+    """An earlier version, or a disk, has left such an object. It is kept for its user, and reported once."""
     local.up(*OPTIONS)
     for name in ("a", "b", "c"):
         assert send(local, "POST", CONFIG_MAPS, config_map(name))[0] == 201
@@ -200,7 +200,7 @@ def test_a_state_of_another_user_is_not_used(local):
 
 
 def test_folders_of_another_user_are_not_used(local):
-    """What is in them would be mounted into pods, or started."""
+    """Their contents would be mounted into pods, or started."""
     local.up()
     local.run("down")
     for name in ("pods", "volumes", "claims"):

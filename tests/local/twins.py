@@ -6,7 +6,7 @@ usage: twins.py --genuine KUBECONFIG [--local KUBECONFIG] [--seed N] [--runs N] 
        twins.py --against FILE [--local KUBECONFIG]       compare with them
 
 Over TrainJob, JobSet and ConfigMap: the fixed requests of twins_requests.py (400 and more), and --runs random sequences of three field
-managers, from --seed on. Of an answer the status, the reason and the object with its managedFields are compared; times, uids and the
+managers, from --seed on. The status, the reason and the object of an answer with its managedFields are compared; times, uids and the
 numbers of versions are not, but whether a request has made a new version is. Both servers have the CustomResourceDefinitions of
 manifests/crds, and no controllers or webhooks for them. Without --local, $KUBECONFIG or an API server that is started for this is used.
 
@@ -156,7 +156,7 @@ def opened(path, mode):
 
 
 def answers_of(source, name, steps):
-    """Of a Twin, or as they were recorded."""
+    """The answers of a Twin, or the recorded ones."""
     return source[name] if isinstance(source, dict) else source.play(steps)
 
 

@@ -28,7 +28,7 @@ COLLECTIONS = {
     "trainjob": f"/apis/{TRAINER}/namespaces/$namespace/trainjobs",
     "jobset": f"/apis/{JOBSET}/namespaces/$namespace/jobsets",
 }
-# (path, value) that a write sets; None removes. Of metadata for each kind, and of each kind's own members.
+# (path, value) that a write sets; None removes. The first list is for the metadata of each kind, the second for each kind's own members.
 OF_METADATA = [
     ("metadata.labels.new", "label"), ("metadata.labels.twins", None), ("metadata.labels.bad", "not valid!"),
     ("metadata.annotations", {"acme.io/a": "b"}), ("metadata.annotations", {"acme.io/": "b"}),
@@ -219,7 +219,7 @@ def rules(kind):
 
 
 def status_rules(kind, status, wrong):
-    """Of kinds with the subresource."""
+    """Requests for kinds with the subresource."""
     base, collection = BASES[kind], COLLECTIONS[kind]
     item, below = collection + "/x", collection + "/x/status"
     head = {"apiVersion": base["apiVersion"], "kind": base["kind"], "metadata": {"name": "x"}}

@@ -122,7 +122,7 @@ def get(value, path):
 
 
 def number(value, nil_is_zero=False):
-    """As its toFloat64: booleans, conditions' statuses and times count too."""
+    """Does the same as its toFloat64: booleans, conditions' statuses and times count too."""
     if value is None:
         return 0.0 if nil_is_zero else None
     if isinstance(value, str):

@@ -27,7 +27,7 @@ KUBECTL = os.environ.get("KUBECTL", "kubectl")
 KUBERNETES = "1.34.0"   # for which templates are rendered; a Helm that was built from its module knows none
 TRAINER, OPERATOR = CHARTS / "kubeflow-trainer", CHARTS / "training-operator"
 
-# What a chart's templates read from its own folder, and where that is from.
+# Files of a chart's own folder that its templates read, and where they are from.
 COPIES = {
     "kubeflow-trainer/files/webhooks.yaml": "base/webhooks.yaml",
     "kubeflow-trainer/files/exclusive-placement-webhooks.yaml": "overlays/exclusive-placement/webhooks.yaml",
@@ -115,7 +115,7 @@ UPSTREAM = {
     **{f"runtimes.{name}.image.{part}": (value, ON) for name in ("deepspeedDistributed", "mlxDistributed", "xgboostDistributed", "torchtuneDistributed")
        for part, value in (("registry", "r.example.com"), ("repository", "a/b"), ("tag", "v9"))},
 }
-# What upstream's chart has as its default, of those that are refused otherwise.
+# Defaults of upstream's chart, of values that are refused otherwise.
 UPSTREAM_DEFAULTS = {"jobset.fullnameOverride": "jobset", "dataCache.lws.fullnameOverride": "lws", "runtimes.installer.image.registry": "docker.io",
                      "runtimes.installer.image.repository": "alpine", "runtimes.installer.image.tag": "3.21",
                      "manager.config.health.readinessEndpointName": "readyz", "manager.config.health.livenessEndpointName": "healthz",
@@ -415,7 +415,7 @@ def test_other_values_have_an_effect(helm):
 
 
 def test_a_package_is_the_folder(helm):
-    """What `helm push` uploads: nothing that a template reads is left out of it."""
+    """The package that `helm push` uploads has every file that a template reads."""
     with tempfile.TemporaryDirectory() as folder:
         code, out, err = run(helm, "package", str(TRAINER), str(OPERATOR), "--destination", folder)
         assert code == 0, out + err
@@ -436,7 +436,7 @@ def command_of(objects, name):
 def test_hooks_know_the_crds_and_the_runtimes_of_the_program(helm):
     objects = rendered(helm, TRAINER, {"v1.enabled": True, **ON})
     [role] = [o for o in objects if name_of(o) == "ClusterRole/kubeflow-trainer-crds"]
-    assert set(role["rules"][1]["resourceNames"]) == {o["metadata"]["name"] for o in kustomized("crds", "v1/crds")}
+    assert set(role["rules"][1]["resourceNames"]) == {o["metadata"]["name"] for o in kustomized("crds", "v1/crds", "overlays/optimizationjob")}
     builtin = kustomized("overlays/runtimes")
     command = command_of(objects, "kubeflow-trainer-runtimes-installer")
     assert set(command[2:]) - {"--apply", "--remove-unused"} == {"--label=trainer.kubeflow.org/webhook-validation=disabled"} | {o["metadata"]["name"] for o in builtin}, command

@@ -38,7 +38,7 @@ class Block:
         return f"{self.page.relative_to(ROOT)}:{self.line}"
 
     def objects(self):
-        """What the yaml holds. A part of a TrainJob or of a runtime is made whole: a runtime on top of torch-distributed."""
+        """The objects of the yaml. A part of a TrainJob or of a runtime is made whole: a runtime on top of torch-distributed."""
         for document in yaml.safe_load_all(self.text):
             if document and "kind" not in document:
                 is_job = "runtimeRef" in document["spec"]
