@@ -126,7 +126,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         try:
             super().finish()
         except ConnectionError:
-            pass   # the controller is gone, as it was meant to be
+            pass   # the controller was killed, as it should be
 
     def forward(self):
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))

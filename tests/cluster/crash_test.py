@@ -372,7 +372,7 @@ def test_a_leader_that_was_stopped_for_longer_than_its_lease_writes_nothing(clus
             old.process.send_signal(signal.SIGSTOP)
             new.start(wait=False)
             wait_until("the new leader has finished the work", lambda: len(cluster.list("jobs")) == len(jobs), seconds=60, every=0.5)
-            cluster.apply(trainjob("late", "calm"))   # the old leader has something to do when it goes on
+            cluster.apply(trainjob("late", "calm"))   # the old leader has something to do when it continues
             wait_until("the new leader leads", lambda: "late-prepare-0" in [o["metadata"]["name"] for o in cluster.list("jobs")])
             before = proxy.writes
             old.process.send_signal(signal.SIGCONT)

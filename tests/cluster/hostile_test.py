@@ -313,7 +313,7 @@ def unverified():
 
 @contextlib.contextmanager
 def flood(host, port):
-    """300 connections without a TLS handshake and 25 more a second; a dozen bodies in chunks that hardly go on."""
+    """300 connections without a TLS handshake and 25 more a second; a dozen bodies in chunks that hardly continue."""
     done = threading.Event()
 
     def half_open():

@@ -80,13 +80,13 @@ def test_unchanged_jobs_cost_no_request(cluster):
             began = mark()
             for kind in ("jobsets", "jobs", "pods"):
                 cluster.kubectl("annotate", kind, "--all", "example.com/looked-at=yes")
-            time.sleep(5)   # likewise
+            time.sleep(5)   # for the same reason
             assert not requests_since(began), f"asked after an annotation of the children: {requests_since(began)}"
 
             # For a job that a client changes its snapshot is read (a deleted one is created again), and nothing else.
             began = mark()
             cluster.kubectl("annotate", "trainjobs", "--all", "example.com/looked-at=yes")
-            time.sleep(5)   # likewise
+            time.sleep(5)   # for the same reason
             asked = requests_since(began)
             assert asked == {("get", "configmaps", ""): JOBS}, f"asked after an annotation: {asked}"
             looked_at = collections.Counter(entry["objectRef"]["name"] for entry in entries_since(began))
@@ -95,7 +95,7 @@ def test_unchanged_jobs_cost_no_request(cluster):
             controller.stop()
             began = mark()
             controller.start()
-            time.sleep(10)   # likewise
+            time.sleep(10)   # for the same reason
             asked = requests_since(began)
             writes = {k: n for k, n in asked.items() if k[0] not in ("get", "list")}
             assert not writes, f"wrote after a restart: {writes}"

@@ -131,7 +131,7 @@ def life(world, number):
     yield from start()
     for pod in world.pods[name]:
         world.set_status(pod, {"phase": "Failed" if number % 2 else "Succeeded"})
-    # A TrainJob that has not failed goes on with its second step.
+    # A TrainJob that has not failed continues with its second step.
     while name in world.jobs and not is_finished(world.jobs[name]):
         for pod in world.pods.get(name, []):
             if pod["status"]["phase"] == "Pending" and "deletionTimestamp" not in pod["metadata"]:

@@ -231,7 +231,7 @@ def test_unchanged_jobs_cost_no_request(cluster):
 
 
 def test_scaled_beyond_all_bounds(cluster):
-    """No webhook sees the subresource scale: the job gets an event, its pods go on, and so do other jobs."""
+    """No webhook sees the subresource scale: the job gets an event, its pods continue, and so do other jobs."""
     with controller("--enable-scheme", "--no-webhooks") as made:
         cluster.apply(pytorchjob("large"))
         wait_until("its pods exist", lambda: len(cluster.list("pods")) == 2, seconds=30)

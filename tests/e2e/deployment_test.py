@@ -122,7 +122,7 @@ def test_main_job(cluster):
 
 
 def test_failure_leaves_evidence(cluster):
-    """Exit 3 on one of two nodes: Failed within 15 s, and the status says why, also when the pods are gone."""
+    """Exit 3 on one of two nodes: Failed within 15 s, and the status says why, also when the pods are deleted."""
     run("kubectl", "apply", "-n", cluster.namespace, "-f", str(ROOT / "docs/examples/failing.yaml"))
     wait_until("the node that fails has begun", lambda: any(
         c.get("state", {}).get("running") or c.get("state", {}).get("terminated")
@@ -143,7 +143,7 @@ def test_failure_leaves_evidence(cluster):
 
 
 def test_goes_on_from_its_checkpoint(cluster):
-    """docs/examples/checkpoint.yaml: the pod is killed, and attempt 1 goes on after the step that attempt 0 has saved."""
+    """docs/examples/checkpoint.yaml: the pod is killed, and attempt 1 continues after the step that attempt 0 has saved."""
     path = f"/var/tmp/{cluster.namespace}"
     cluster.apply({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": cluster.namespace}, "spec": {
         "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "persistentVolumeReclaimPolicy": "Retain",

@@ -430,7 +430,7 @@ def test_data_cache(cluster):
 # ---- what a user sees
 
 ATTEMPT = {"name": "ATTEMPT", "valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['jobset.sigs.k8s.io/restart-attempt']"}}}
-# The first attempt breaks on one node while the other would go on for ever.
+# The first attempt breaks on one node while the other would continue for ever.
 BREAKS_ONCE = """
 echo "node $PET_NODE_RANK attempt $ATTEMPT begins"
 if [ $ATTEMPT = 0 ]; then

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""One fault at a time beside two controllers that elect a leader, and how long it takes until jobs go on.
+"""One fault at a time beside two controllers that elect a leader, and how long it takes until jobs continue.
 
 FULL=yes: as often and as long as the figures that docs/security.md has. Otherwise a sample of each. MINUTES, KILLS and OBJECTS
 say for how long, how often and with how many instead.
@@ -168,7 +168,7 @@ def test_the_api_server_is_away(cluster):
 
 
 def test_etcd_is_restored_from_a_snapshot(cluster):
-    """Watches go on from versions that are yet to come, and bring nothing. The controllers see by their Lease that versions went back."""
+    """Watches continue from versions that are yet to come, and bring nothing. The controllers see by their Lease that versions went back."""
     etcd, apiserver = Component("etcd"), Component("apiserver")
     data, kept = RUN / "etcd", RUN / "etcd-kept"
 
@@ -211,7 +211,7 @@ def test_rights_are_gone(cluster):
 
 
 def test_a_standby_beside_many_creates(cluster):
-    """20 creates and deletes a second for half an hour, of suspended jobs: it remembers nothing of those that are gone."""
+    """20 creates and deletes a second for half an hour, of suspended jobs: it remembers nothing of deleted ones."""
     with pair(cluster) as both:
         path = both.api.path("TrainJob", cluster.namespace)
 

@@ -127,7 +127,7 @@ class Local:
         return done
 
     def start(self, *words, **options):
-        """A subcommand that goes on."""
+        """A subcommand that continues."""
         started = subprocess.Popen(self.command(*words), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=self.env,
                                    cwd=self.folder, **options)
         atexit.register(lambda: started.poll() is None and started.kill())

@@ -131,7 +131,7 @@ def test_names(local):
 
 
 def processes_end(script):
-    """A pod that is killed is gone before its processes are."""
+    """A pod that is killed is deleted before its processes end."""
     wait_until("its processes are gone", lambda: not bed.processes_with(script), seconds=10)
 
 
@@ -222,7 +222,7 @@ def test_a_daemon_that_was_asked_to_end_stays_away(local):
 
 
 def test_down_does_not_end_what_it_cannot_stop(local):
-    """A job that no controller suspends: its pod goes on, and so does the daemon."""
+    """A job that no controller suspends: its pod continues, and so does the daemon."""
     local.up("--no-controller")
     local.create(trainjob("driven", "true"))
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "driven", "labels": {"jobset.sigs.k8s.io/jobset-name": "driven"}},

@@ -157,7 +157,7 @@ def test_fields_of_pods_that_a_node_does_not_have(local):
 
 
 def test_a_container_that_is_started_again(local):
-    """JobSet's default, where a runtime says nothing: the job goes on, and the output of each start is shown."""
+    """JobSet's default, where a runtime says nothing: the job continues, and the output of each start is shown."""
     runtime = local.runtime("again")
     del runtime["spec"]["template"]["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]["restartPolicy"]
     mark = local.scratch / "mark"
@@ -213,7 +213,7 @@ def test_the_port_is_taken(local):
 
 
 def is_bound(taker, port):
-    """The kernel closes the sockets of a killed process a moment after its first thread is gone."""
+    """The kernel closes the sockets of a killed process a moment after its first thread has ended."""
     with contextlib.suppress(OSError):
         taker.bind(("127.0.0.1", port))
         return True
@@ -221,7 +221,7 @@ def is_bound(taker, port):
 
 
 def test_the_port_is_taken_while_a_job_is_followed(local):
-    """The command does not go on with the other program; the job does without it."""
+    """The command does not continue with the other program; the job does without it."""
     local.up()
     run = local.start("run", local.write("job.yaml", trainjob("long", f"sleep 3; echo ended >> {local.scratch}/ended")))
     local.wait_for("long", "Running")
@@ -286,7 +286,7 @@ def shims(local):
 
 
 def test_a_shim_is_killed(local):
-    """Its pod is Failed with 137, its children are gone, and the job says why. With a PID namespace it is two processes."""
+    """Its pod is Failed with 137, its children have ended, and the job says why. With a PID namespace it is two processes."""
     script = f"echo begun; sleep 1000 & wait # {local.scratch}"
     local.up()
     for which in (0, -1):
@@ -310,7 +310,7 @@ def test_a_shim_is_killed(local):
 
 
 def test_a_run_outlives_the_daemon(local):
-    """`local run` starts a daemon that was killed again, and the job goes on."""
+    """`local run` starts a daemon that was killed again, and the job continues."""
     script = f"echo script begun; sleep 4; echo script ended # {local.scratch}"
     started = local.start("run", local.write("job.yaml", trainjob("goes-on", script)))
     said = []

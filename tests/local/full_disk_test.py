@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""A full disk: reads and deletes go on, all commands start, and each says what is wrong."""
+"""A full disk: reads and deletes continue, all commands start, and each says what is wrong."""
 import contextlib
 import os
 import subprocess
@@ -71,7 +71,7 @@ def test_the_disk_is_full(local):
                 refusal = str(error)
                 break
         assert refusal and " 500 " in refusal and f'"message":"{local.state}/state.db: {FULL}"' in refusal, refusal
-        assert local.job("kept")["spec"]["suspend"] is True   # reads go on
+        assert local.job("kept")["spec"]["suspend"] is True   # reads continue
         # Deletes and a start have room that nothing else gets.
         fill(local.state)
         local.request(f"/apis/{bed.API}/namespaces/default/trainjobs/kept", method="DELETE")

@@ -193,7 +193,7 @@ class Kubectl:
             text = text.replace("$" + name, value)
         end = time.monotonic() + 20
         done = self.call(entry["command"], text, entry["env"])
-        # `until` "[]": nothing is printed of what is gone.
+        # `until` "[]": nothing is printed about deleted objects.
         while entry["until"] and time.monotonic() < end and done.stdout.strip() not in ("", entry["until"]):
             time.sleep(0.1)
             done = self.call(entry["command"], text, entry["env"])

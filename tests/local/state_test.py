@@ -105,7 +105,7 @@ def managers_that_are_no_text(local):
 
 
 def test_what_is_stored_can_be_read(local):
-    """However it is made, an object is refused, or all lists go on and a restart brings it back."""
+    """However it is made, an object is refused, or all lists continue and a restart brings it back."""
     local.up(*OPTIONS)
     local.request("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", DEFINITION, "POST")
     for way in (deep_custom_resources, deep_fields_in_protobuf, json_patches_on_each_other, merge_patches_that_add_up,
@@ -221,7 +221,7 @@ def test_folders_of_another_user_are_not_used(local):
 
 
 def test_a_damaged_row_is_set_aside(local):
-    """It is JSON, but no object of its kind and name: lists and the next start go on."""
+    """It is JSON, but no object of its kind and name: lists and the next start continue."""
     local.up()
     damage = ("json_remove(body, '$.metadata.resourceVersion')", "json_remove(body, '$.metadata.name')", "json_set(body, '$.kind', 'Secret')",
               "json_remove(body, '$.metadata')", "json_array(body)")

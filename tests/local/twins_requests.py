@@ -126,7 +126,7 @@ def ways(kind, path, value):
 
 
 def clean_up(kind):
-    """Deletes x, whatever holds it."""
+    """Deletes x, also if a finalizer holds it."""
     item = COLLECTIONS[kind] + "/x"
     return [request("PATCH", item, {"metadata": {"finalizers": None}}, "", MERGE), request("DELETE", item)]
 

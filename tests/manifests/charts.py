@@ -332,7 +332,7 @@ def test_names_are_as_long_as_kubernetes_allows(helm):
 
 
 def test_no_pod_of_a_hook_has_a_sidecar(helm):
-    """It would go on when the pod's program has ended."""
+    """It would continue when the pod's program has ended."""
     objects = rendered(helm, TRAINER, ON)
     pods = [o if o["kind"] == "Pod" else o["spec"]["template"] for o in objects if o["kind"] in ("Pod", "Job")]
     assert len(pods) == 4, [name_of(o) for o in objects if o["kind"] in ("Pod", "Job")]
