@@ -1,5 +1,5 @@
-// Prints what the controller would create, from files alone and with the same code: schema,
-// defaults, admission, pipeline, JobSet controller.
+// `render` prints what the controller would create, from files alone and with the same code:
+// schema, defaults, admission, pipeline, JobSet controller.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -25,7 +25,7 @@ namespace {
 
 using kube::Json;
 
-// One line for each path, with all sources of a value in order: the last one is effective.
+// There is one line for each path, with all sources of a value in order: the last one is effective.
 std::vector<Explanation> merged(std::vector<Explanation> explanations) {
   std::vector<Explanation> lines;
   struct Line {
@@ -45,7 +45,7 @@ std::vector<Explanation> merged(std::vector<Explanation> explanations) {
   return lines;
 }
 
-// Else what is behind a line feed would be no comment.
+// Otherwise the text behind a line feed would be no comment.
 std::string on_one_line(std::string text) {
   std::replace_if(
       text.begin(), text.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
@@ -61,7 +61,7 @@ void drop_unknown_owners(Json& object) {
   if (std::any_of(owners.begin(), owners.end(), is_unknown)) metadata->erase("ownerReferences");
 }
 
-// A kind that is rendered, with the objects of the files that wait for their turn.
+// This is a kind that is rendered, with the objects of the files that wait for their turn.
 struct Kind {
   const RenderHook* hook = nullptr;
   std::optional<wire::Schema> schema;
@@ -193,7 +193,7 @@ class Renderer {
     return answer.is_allowed || refuse(object, answer.message);
   }
 
-  // nullptr, after a message, for a kind that is not rendered. Another version, or another
+  // Returns nullptr, after a message, for a kind that is not rendered. Another version, or another
   // project's kind of the same name, has other fields.
   Kind* find_kind(const Json& object) {
     const std::string_view found = object.get_string("apiVersion");
@@ -212,7 +212,7 @@ class Renderer {
     return nullptr;
   }
 
-  // The metadata rules of every kind, and a string where the files have `name: 1`.
+  // Checks the metadata rules of every kind, and that a name such as in `name: 1` is a string.
   bool check_metadata(const Json& object) {
     const Json& metadata = object.get("metadata");
     kube::FieldErrors errors;
@@ -235,13 +235,13 @@ class Renderer {
     return errors.empty();
   }
 
-  // As the API server does before admission: sets a namespace and the schema's defaults.
+  // Does what the API server does before admission: sets a namespace and the schema's defaults.
   bool prepare(const Kind& kind, Json& object) {
     Json& metadata = object["metadata"];
     if (metadata.is_null()) metadata = Json::object();
     if (!metadata.is_object()) return refuse(object, "metadata: must be an object");
     if (!kind.hook->resource.namespaced)
-      metadata.erase("namespace");  // as the API server does
+      metadata.erase("namespace");  // the API server does so
     else if (const Json& ns = metadata.get("namespace"); ns.is_null() || ns == Json(""))
       metadata.set("namespace", "default");
     if (!check_metadata(object)) return false;
@@ -255,7 +255,7 @@ class Renderer {
     return true;
   }
 
-  // As `kubectl apply --validate=strict`, with the API server's words.
+  // Checks like `kubectl apply --validate=strict`, with the API server's words.
   bool is_known_to(const Kind& kind, const Json& object) {
     if (!kind.schema) return true;
     const std::vector<std::string> unknown = unknown_fields(object, *kind.schema);
@@ -273,8 +273,8 @@ class Renderer {
             .name = key.name};
   }
 
-  // Applies the patch of the mutating webhook, then the schema's defaults again and its checks, as
-  // the API server does: older fields that the webhook converts are not refused.
+  // Applies the patch of the mutating webhook, then the schema's defaults again and its checks. The
+  // API server has the same order: older fields that the webhook converts are not refused.
   bool admit(const Kind& kind, Json& object) {
     if (!prepare(kind, object) || !is_known_to(kind, object)) return false;
     const RenderHook& hook = *kind.hook;
@@ -285,9 +285,8 @@ class Renderer {
       if (!patched) return refuse(object, patched.error().message);
       object = std::move(*patched);
       kind.apply_defaults(object);
-      // The schema of older fields is open, so it has not refused anything below them. What they
-      // were converted to may have fields that the schema does not have, and that no cluster would
-      // keep.
+      // The schema of older fields is open, so it has refused nothing below them. The converted
+      // fields may not be in the schema, and no cluster would keep those.
       if (!is_known_to(kind, object)) return false;
     }
     if (kind.schema) {
@@ -329,7 +328,7 @@ class Renderer {
   bool is_kept_ = false;  // an object of the files that is not printed itself
 };
 
-// The files that the configuration names are for the controller and not read.
+// The files that the configuration names are for the controller, and are not read.
 kube::Result<ParsedConfiguration> read_settings(const RenderOptions& options) {
   std::ostringstream text;
   if (!options.config_file.empty()) {
@@ -350,6 +349,8 @@ int run_render(const RenderOptions& options, const Registry& registry, Console& 
     console.err << settings.error().message << '\n';
     return kExitUsage;
   }
+  for (std::string& warning : concurrency_warnings(settings->configuration, registry))
+    settings->warnings.push_back(std::move(warning));
   for (const std::string& warning : settings->warnings)
     console.err << "warning: " << warning << '\n';
   Renderer renderer(options, std::move(settings->configuration), registry, console);

@@ -18,20 +18,7 @@ namespace {
 
 using kube::Json;
 
-constexpr std::array<std::string_view, 4> kReconciledKinds = {
-    "TrainJob.trainer.kubeflow.org", "TrainingRuntime.trainer.kubeflow.org",
-    "ClusterTrainingRuntime.trainer.kubeflow.org", "JobSet.jobset.x-k8s.io"};
-
-bool is_reconciled(std::string_view kind) {
-  const auto* const end = kReconciledKinds.end();
-  if (std::find(kReconciledKinds.begin(), end, kind) != end) return true;
-  const auto frameworks = v1::frameworks();
-  return std::any_of(frameworks.begin(), frameworks.end(), [kind](const v1::Framework* each) {
-    return kind == each->resource.kind + "." + each->resource.group;
-  });
-}
-
-// By JobSetControllerMode.
+// The names are in the order of JobSetControllerMode.
 constexpr std::array<std::string_view, 4> kModes = {"Auto", "Own", "Share", "Off"};
 
 void check_port(StrictReader& reader, std::string_view name, std::int32_t port) {
@@ -49,7 +36,7 @@ void check_limit(StrictReader& reader, const std::optional<double>& qps,
               reader.path_of("qps"));
 }
 
-// Server addresses: "0" switches the server off.
+// Checks server addresses: "0" switches the server off.
 void check_bind_address(StrictReader& reader, std::string_view name, const std::string& address) {
   if (address == "0" || parse_endpoint(address)) return;
   reader.refuse(name, address, "must be \"HOST:PORT\", \":PORT\", or \"0\" for no server");
@@ -121,15 +108,15 @@ void read_health(StrictReader& reader, Configuration::Health& health) {
 }
 
 void read_concurrency(StrictReader& reader, Configuration& configuration) {
-  reader.read_map("groupKindConcurrency", [&](const std::string& kind, const Json& value,
-                                              const std::string& name) {
-    if (!value.is_int()) return reader.refuse(name, value, "must be a whole number");
-    if (value.as_int() <= 0) return reader.refuse(name, value, "must be greater than 0");
-    if (!is_reconciled(kind))
-      reader.warn(name, "nothing of this kind is reconciled here; the setting has no effect");
-    configuration.groupKindConcurrency[kind] =
-        static_cast<std::int32_t>(std::min<std::int64_t>(value.as_int(), 1'000));
-  });
+  reader.read_map("groupKindConcurrency",
+                  [&](const std::string& kind, const Json& value, const std::string& name) {
+                    if (!value.is_int())
+                      return reader.refuse(name, value, "must be a whole number");
+                    if (value.as_int() <= 0)
+                      return reader.refuse(name, value, "must be greater than 0");
+                    configuration.groupKindConcurrency[kind] =
+                        static_cast<std::int32_t>(std::min<std::int64_t>(value.as_int(), 1'000));
+                  });
 }
 
 void read_certificates(StrictReader& reader, Configuration::CertManagement& certificates) {
@@ -159,8 +146,8 @@ void read_status_server(StrictReader& reader, Configuration::StatusServer& serve
   check_limit(reader, server.qps, server.burst);
 }
 
-// Upstream warns of names that it does not know, and uses its defaults where it knows none. As in
-// Go, the suites of TLS 1.3 cannot be chosen, and a list of them alone leaves no TLS 1.2.
+// Upstream warns about names that it does not know, and uses its defaults if it knows none. The
+// suites of TLS 1.3 cannot be chosen, like in Go, and a list of them alone leaves no TLS 1.2.
 void read_cipher_suites(StrictReader& reader, Configuration::Tls& tls) {
   std::vector<std::string> names;
   reader.read("cipherSuites", names);
@@ -214,7 +201,8 @@ void read_jobset_controller(StrictReader& reader, Configuration::JobSetControlle
   }
 }
 
-// Names of extended resources, "DOMAIN/NAME", in which "*" is any text and "?" any character.
+// Checks names of extended resources, "DOMAIN/NAME", in which "*" is any text and "?" any
+// character.
 void check_device_names(StrictReader& reader, std::string_view list,
                         const std::vector<std::string>& names) {
   for (std::size_t i = 0; i < names.size(); ++i) {
@@ -245,7 +233,7 @@ GateSettings read_gates(StrictReader& root) {
   return gates;
 }
 
-// A member that may have one value only.
+// Reads a member that may have one value only.
 void read_fixed(StrictReader& root, std::string_view name, std::string_view desired) {
   std::string value;
   root.read(name, value);

@@ -41,6 +41,8 @@ int run_controller(const ControllerOptions& options) {
   }
   if (!raise_descriptor_limit())
     log.warn("descriptors", {{"why", "the limit of open files could not be raised"}});
+  for (auto& warning : concurrency_warnings(parsed->configuration, full_registry()))
+    parsed->warnings.push_back(std::move(warning));
   for (const auto& warning : parsed->warnings) log.warn("configuration", {{"what", warning}});
   auto client = kube::load_config(options.kubeconfig, options.context);
   if (!client) {

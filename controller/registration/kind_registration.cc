@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "kube/model/field_error.hh"
+
 namespace trainer {
 
 void ServerIdentity::set_ca(std::string pem) {
@@ -39,6 +41,23 @@ bool has_mutating_webhooks(const Registry& registry) {
     const auto& all = kind.admission.webhooks;
     return std::any_of(all.begin(), all.end(), [](const Webhook& one) { return one.is_mutating; });
   });
+}
+
+std::vector<std::string> concurrency_warnings(const Configuration& configuration,
+                                              const Registry& registry) {
+  std::set<std::string, std::less<>> known;
+  for (const KindRegistration& kind : registry) {
+    known.insert(kind.controller.group_kind);
+    for (const ApiKind& each : kind.crds)
+      known.insert(each.resource.kind + "." + each.resource.group);
+  }
+  std::vector<std::string> warnings;
+  for (const auto& [name, count] : configuration.groupKindConcurrency) {
+    if (known.contains(name)) continue;
+    warnings.push_back(kube::join_key("controller.groupKindConcurrency", name) +
+                       ": nothing of this kind is reconciled here; the setting has no effect");
+  }
+  return warnings;
 }
 
 std::vector<kube::Json> custom_resource_definitions(const Registry& registry) {

@@ -73,7 +73,7 @@ std::string name_of(const kube::Collection& collection) {
          collection.label_selector;
 }
 
-// What a registry has at run time: collections with a watch, webhooks, and rights in any of its
+// A registry has these at run time: collections with a watch, webhooks, and rights in any of its
 // ClusterRoles.
 struct Parts {
   Names watches;
@@ -103,7 +103,7 @@ Parts parts_at_run_time(const Registry& registry, const kube::Manager& manager) 
   return parts;
 }
 
-// What the kinds of a registry name, whatever is made of it.
+// Returns all parts that the kinds of a registry name, however the registry is used.
 Parts named_parts(const Registry& registry) {
   Parts parts;
   for (const KindRegistration& kind : registry) {
@@ -276,6 +276,15 @@ TEST_CASE("its webhook, RBAC rule and CRD are among those to install") {
         "widgets.example.com");
 }
 
+TEST_CASE("the configuration may have a number of its workers") {
+  Registry registry = production_registry(KindOptions());
+  Configuration configuration;
+  configuration.groupKindConcurrency = {{"Widget.example.com", 2}};
+  CHECK(concurrency_warnings(configuration, registry).size() == 1);
+  registry.push_back(sample::widget_registration());
+  CHECK(concurrency_warnings(configuration, registry).empty());
+}
+
 TEST_CASE("it is rendered, beside the kinds of production") {
   Registry registry = production_registry(KindOptions());
   registry.push_back(sample::widget_registration());
@@ -437,7 +446,7 @@ TEST_CASE("a controller of one namespace watches nothing outside of it, and a Ro
              Catch::Contains("  resources: [leases]\n  resourceNames: [trainer.kubeflow.org]\n"));
   for (const char* outside : {"clustertrainingruntimes", "webhookconfigurations", "priorityclasses",
                               "reviews", "6d4f6a47.jobset.x-k8s.io"})
-    CHECK_THAT(role, !Catch::Contains(outside));
+    CHECK_THAT(role, !kube::test::contains(outside));
 }
 
 TEST_CASE("a controller of one namespace says how a job names a runtime of it") {
@@ -490,8 +499,8 @@ TEST_CASE_METHOD(kube::test::ScriptedPeer,
   struct Row {
     const char* controller;
     std::set<std::string> unwatched;
-    std::set<std::string> configurations;  // that are absent
-    const char* right;                     // that is absent
+    std::set<std::string> configurations;  // the absent configurations
+    const char* right;                     // the absent right
   };
   const Row rows[] = {
       {"trainjob_controller",
@@ -521,8 +530,8 @@ TEST_CASE_METHOD(kube::test::ScriptedPeer,
     std::set_difference(names.begin(), names.end(), left.begin(), left.end(),
                         std::inserter(gone, gone.begin()));
     CHECK(gone == row.configurations);
-    CHECK_THAT(cluster_role(whole), Catch::Contains(row.right));
-    CHECK_THAT(cluster_role(rest), !Catch::Contains(row.right));
+    CHECK_THAT(cluster_role(whole), kube::test::contains(row.right));
+    CHECK_THAT(cluster_role(rest), !kube::test::contains(row.right));
   }
 }
 
@@ -534,7 +543,7 @@ TEST_CASE(
   const Parts before = parts_at_run_time(whole, all.manager);
   const Parts named = named_parts(whole);
   test::IdleManager none{Registry()};
-  // What a process needs whatever its kinds are, as one of TrainJobs alone shows.
+  // A process needs these parts whatever its kinds are; a process of TrainJobs alone shows them.
   const Registry single{whole.front()};
   const Names of_process =
       minus(parts_at_run_time(single, none.manager).rights, named_parts(single).rights);
@@ -551,7 +560,7 @@ TEST_CASE(
     CHECK(minus(before.webhooks, after.webhooks) == minus(named.webhooks, left.webhooks));
     CHECK(minus(after.webhooks, left.webhooks).empty());
     CHECK(minus(left.rights, after.rights).empty());
-    // Each right that no kind of the rest names is gone.
+    // Each right is gone that no kind of the rest names.
     for (const std::string& right : minus(named.rights, left.rights)) {
       INFO(right);
       CHECK(after.rights.contains(right) == of_process.contains(right));
@@ -560,7 +569,7 @@ TEST_CASE(
         *v1::find_framework(kind.controller.name == "jaxjob-controller" ? "PaddleJob" : "JAXJob");
     check_v1_job(peer, framework);
     if (kind.controller.name != "trainjob_controller") check_trainjob(peer);
-    // Nor does this process answer its webhooks' requests.
+    // This process does not answer its webhooks' requests either.
     for (const KindRegistration& each : rest)
       for (const WebhookHandler& handler : each.admission.handlers)
         for (const Webhook& webhook : kind.admission.webhooks) CHECK(handler.path != webhook.path);

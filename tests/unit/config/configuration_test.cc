@@ -6,6 +6,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "controller/kinds/registry.hh"
 #include "kube/model/names.hh"
 #include "kube/model/yaml.hh"
 #include "tests/support/catch.hh"
@@ -157,6 +158,7 @@ clientConnection:
 )");
   REQUIRE(parsed);
   CHECK(parsed->warnings.empty());
+  CHECK(concurrency_warnings(parsed->configuration, full_registry()).empty());
   CHECK(parsed->configuration.clientConnection.qps == 50.0);
 }
 
@@ -244,11 +246,22 @@ TEST_CASE("a duplicate field is refused") {
 TEST_CASE("settings that are accepted but have no effect are warned about") {
   const auto parsed = parse_configuration(kHead + R"(
 tls: {minVersion: "1.1", nextProtos: [h2, http/1.1]}
-controller: {groupKindConcurrency: {Pod: 3}}
 )");
   REQUIRE(parsed);
-  CHECK(parsed->warnings.size() == 3);
+  CHECK(parsed->warnings.size() == 2);
   CHECK(parsed->configuration.tls.minVersion == "1.2");
+}
+
+TEST_CASE("a number of workers for a kind that is not registered is warned about") {
+  const auto parsed = parse_configuration(kHead + R"(
+controller: {groupKindConcurrency: {Pod: 3, JobSet.jobset.x-k8s.io: 3, PyTorchJob.kubeflow.org: 3}}
+)");
+  REQUIRE(parsed);
+  CHECK(parsed->warnings.empty());
+  CHECK(concurrency_warnings(parsed->configuration, full_registry()) ==
+        std::vector<std::string>{
+            "controller.groupKindConcurrency[Pod]: nothing of this kind is reconciled here; the "
+            "setting has no effect"});
 }
 
 TEST_CASE("cipher suites have Go's names, and those of TLS 1.3 alone leave no TLS 1.2") {
