@@ -53,7 +53,7 @@ kube::PolicyRule pod_groups(std::string comment, std::string group, std::string 
 
 std::vector<kube::PolicyRule> rules() {
   return {
-      {"What users create, and what is deleted at its deadline.",
+      {"The jobs of users. A job is deleted when its TTL has passed.",
        {"trainer.kubeflow.org"},
        {"trainjobs"},
        {},
@@ -88,14 +88,14 @@ std::vector<kube::PolicyRule> rules() {
        {"create", "delete", "get", "list", "patch", "watch"}},
       {"", {"batch"}, {"jobs"}, {}, {"list", "watch"}},
       {"", {""}, {"pods"}, {}, {"list", "watch"}},
-      {"What a TrainJob has beside its JobSet: the runtime's snapshot, hostfiles, keys. "
+      {"The dependent objects of a TrainJob: the runtime's snapshot, hostfiles, keys. "
        "Secrets are read by name only.",
        {""},
        {"configmaps"},
        {},
        {"create", "get", "patch"}},
       {"", {""}, {"secrets"}, {}, {"create", "get"}},
-      {"Of a data cache, and of each JobSet.", {""}, {"services"}, {}, {"create", "get"}},
+      {"Services of a data cache, and of each JobSet.", {""}, {"services"}, {}, {"create", "get"}},
       pod_groups("Gangs of the coscheduling plugin.", "scheduling.x-k8s.io", "coscheduling"),
       pod_groups("Gangs of Volcano.", "scheduling.volcano.sh", "volcano"),
       {"", {"scheduling.k8s.io"}, {"priorityclasses"}, {}, {"get"}},

@@ -73,8 +73,7 @@ std::vector<kube::PolicyRule> rules(const Framework& framework) {
        {"patch"},
        std::string(kOption) + "-finished-marker"},
       {"", {group}, {jobs + "/finalizers"}, {}, {"update"}, own},
-      {"What a job becomes. A failed job's pod that waits for its next restart is ended by a "
-       "patch.",
+      {"The pods of a job. A patch ends a failed job's pod that waits for its next restart.",
        {""},
        {"pods"},
        {},
