@@ -10,7 +10,7 @@ Without --openapi the documents come from the Go module k8s.io/kubernetes at VER
     source      the module and version
     types       by short name, the types reachable from ROOTS, as structural schemas; {"$ref": "#/NAME"} refers within `types`
     mergeKeys   by root, the strategic-merge key of every list below it: {dotted path of members: key}
-What a type says is kept but for descriptions (api/schema/descriptions.json has the project's), defaults that are only Go's zero value, and what a
+The parts of a type are kept but for descriptions (api/schema/descriptions.json has the project's), defaults that are only Go's zero value, and what a
 CustomResourceDefinition cannot hold.
 """
 import argparse
@@ -25,7 +25,7 @@ ROOTS = ("JobTemplateSpec", "PersistentVolumeClaim", "EnvVar", "ResourceRequirem
          "PodSecurityContext", "Affinity", "Toleration", "PodSchedulingGate", "Volume", "VolumeMount",
          "LocalObjectReference", "MetricSpec")
 MERGE_ROOTS = ("JobTemplateSpec",)
-# What local mode serves besides our own kinds. Their own metadata is the API server's, and so is no part of their types.
+# Local mode serves these besides the kinds of this project. Their own metadata is the API server's, and so is no part of their types.
 KIND_DOCUMENTS = (*DOCUMENTS, "apis__coordination.k8s.io__v1_openapi.json", "apis__rbac.authorization.k8s.io__v1_openapi.json",
                   "apis__scheduling.k8s.io__v1_openapi.json")
 KINDS = ("ConfigMap", "Event", "HorizontalPodAutoscaler", "Job", "Lease", "Namespace", "Node", "PersistentVolumeClaim", "Pod",
@@ -63,7 +63,7 @@ KEPT = ("type", "format", "pattern", "enum", "required", "x-kubernetes-list-type
         "x-kubernetes-map-type")
 
 
-# Of a pod template that is sent as a typed client prints it.
+# The metadata of a pod template that is sent as a typed client prints it.
 WHOLE_METADATA = {**REPLACED["ObjectMeta"]["properties"], **{
     name: {"type": "string"} for name in ("generateName", "resourceVersion", "selfLink", "uid")}, **{
     name: {"type": "string", "format": "date-time"} for name in ("creationTimestamp", "deletionTimestamp")}, **{

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """`kubectl explain` answers for every field of our kinds, Kubernetes' own inside our specs included.
 
-What it prints is what the API server publishes, so every field is looked up there, and `kubectl explain` itself is asked for some, by seed
+It prints the schemas that the API server publishes, so every field is looked up there, and `kubectl explain` itself is asked for some, by seed
 (EXPLAIN_SEED, EXPLAIN_FIELDS a kind; `all` for each of them). Needs a control plane without node.
 """
 import json

@@ -17,7 +17,7 @@ A case is CASEDIR/NAME.yaml:
 The answer (CASEDIR/NAME.expect.json) lists, for each step, the HTTP status and message of a refusal and what was
 shown, with uids, times, key material and the empty maps of JobSets and Jobs taken out. --record writes it, of all cases
 that can be run, and prints 'N recorded, N failed'; without it the run compares and prints 'N passed, N failed'. The words
-of a refusal count only with --messages. Of pods only the phase is shown of the status, without the token volume; Services of
+of a refusal count only with --messages. Pods are shown with the phase only as status, and without the token volume; Services of
 kubeflow.org/v1 jobs keep clusterIP None, and their ports are in the order of names. The text of scripts (kubexec.sh, the
 init container that waits) is not compared, only that it is there and, of the latter, for which host it waits.
 
@@ -164,7 +164,7 @@ def is_of_v1(obj):
 
 
 def keep_of_pod(o):
-    """What the controller asked for, and the phase: not the token volume, not what the scheduler and the kubelet say."""
+    """The fields of the controller, and the phase: not the token volume, nor fields of the scheduler and the kubelet."""
     def drop_token(holder, lists):
         kept = [v for v in holder.get(lists, []) if not v["name"].startswith("kube-api-access-")]
         holder.pop(lists, None)
@@ -282,7 +282,7 @@ class Runner:
         self.api.call("POST", "/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
 
     def run(self, name, case, is_as_wanted=lambda at, answer: True):
-        """The answers of all steps. What is shown is taken down again for some seconds while it is not
+        """The answers of all steps. The answers are recorded again for some seconds while they are not
         `is_as_wanted(index of the step, answer)`: on a slow machine, quiet is not yet the end."""
         namespace = ("c-" + name)[:63].rstrip("-")
         self.api.discover()
@@ -402,7 +402,7 @@ def diff(want, got, path=""):
 
 
 class Expectation:
-    """What a case's recording says, and which differences from it do not count."""
+    """The answers of a case's recording, and which differences from it do not count."""
 
     def __init__(self, name, case, path, departures, departed, exceptions, with_messages):
         with open(path) as f:
@@ -420,7 +420,7 @@ class Expectation:
         return at >= len(self.want) or not self.counted(diff(self.want[at], answer, f"/{at}"), f"/{at}/")
 
     def departures(self, answers):
-        """What is there where a difference is meant, by path."""
+        """The answers where a difference is intended, by path."""
         return {d.path: d.got for d in diff(self.want, answers) if self.is_meant(d)}
 
     def counted(self, found, below):
@@ -492,7 +492,7 @@ class Replay:
             return yaml.safe_load(f) or []
 
     def compare(self, name, path):
-        """What the case is about, and where it is not as recorded."""
+        """The subject of the case, and its differences from the recording."""
         about = ""
         if self.args.record_departed:
             self.departed.pop(name, None)
