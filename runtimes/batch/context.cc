@@ -125,7 +125,7 @@ void Context::report(std::string_view type, std::string_view reason, std::string
 
 void Context::note(std::string_view reason, std::string message) {
   report("Normal", reason, message);
-  plan.events.back().is_of_actions = true;
+  plan.events.back().time = kube::PlannedEvent::Time::kAfterActions;
 }
 
 }  // namespace trainer::batch

@@ -1,5 +1,6 @@
-// The conditions of a Job that ends (pkg/controller/job/job_controller.go, enactJobFinished), and
-// its deletion after ttlSecondsAfterFinished (pkg/controller/ttlafterfinished).
+// A Job that ends gets its conditions here (pkg/controller/job/job_controller.go,
+// enactJobFinished), and is deleted after ttlSecondsAfterFinished
+// (pkg/controller/ttlafterfinished).
 #include <algorithm>
 #include <chrono>
 
@@ -9,7 +10,7 @@
 namespace trainer::batch {
 namespace {
 
-// All pods are counted, and none is terminating.
+// Returns whether all pods are counted, and none is terminating.
 bool is_settled(const Context& context) {
   return context.terminating == 0 && context.status.get("uncountedTerminatedPods").empty() &&
          std::none_of(context.pods.begin(), context.pods.end(),
@@ -25,7 +26,8 @@ void report_end(Context& context, const Verdict& verdict) {
   } else {
     context.report("Warning", verdict.reason, verdict.message);
   }
-  context.plan.events.back().is_terminal = true;
+  using End = kube::PlannedEvent::End;
+  context.plan.events.back().end = verdict.is_success ? End::kSucceeded : End::kFailed;
 }
 
 }  // namespace

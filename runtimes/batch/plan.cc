@@ -1,4 +1,4 @@
-// One reconcile of a Job, in the order of pkg/controller/job/job_controller.go, syncJob.
+// A reconcile of a Job follows the order of pkg/controller/job/job_controller.go, syncJob.
 #include "runtimes/batch/plan.hh"
 
 #include <algorithm>
@@ -12,8 +12,8 @@ namespace {
 
 using kube::Json;
 
-// A pod whose Job is gone, or has another uid: no Job will count it, so its finalizer is removed
-// here, or it could never be deleted.
+// The Job of such a pod is gone, or has another uid: no Job will count the pod. So its finalizer is
+// removed here, or it could never be deleted.
 void release_orphans(Context& context) {
   for (const PodView* pod : context.observed.pods)
     if (pod->is_of_job && pod->controller_uid != context.job.metadata.uid)
@@ -35,7 +35,7 @@ void write_status(Context& context) {
   Json difference = kube::merge_diff(
       context.job.status().is_object() ? context.job.status() : Json::object(), context.status);
   if (difference.is_null()) return;
-  context.plan.is_status_minor = is_minor(difference);
+  if (is_minor(difference)) context.plan.status_change = kube::Plan::StatusChange::kCounters;
   context.plan.status_patch = Json::object({{"status", std::move(difference)}});
 }
 
@@ -60,7 +60,7 @@ void run(Context& context) {
 }  // namespace
 
 JobPlan plan(const Observed& observed) {
-  // In the place of a missing Job. It has no uid, so pods without a controller count as its own.
+  // This replaces a missing Job. It has no uid, so pods without a controller count as its own.
   static const Job kNone = read_job(std::make_shared<const Json>(Json::object()));
   Observed known = observed;
   if (known.job == nullptr) known.job = &kNone;

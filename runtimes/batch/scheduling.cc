@@ -19,11 +19,11 @@ using kube::Json;
 using kube::Quantity;
 using kube::ResourceList;
 
-// What some pods request, or have. Each pod is one of the resource "pods".
+// The load is what some pods request, or what a node has. Each pod is one of the resource "pods".
 struct Load {
   ResourceList requests;
   std::int32_t assumed_cpus = 0;  // pods that request no CPU
-  std::set<std::int32_t> ports;   // of the machine
+  std::set<std::int32_t> ports;   // the ports of the machine
 
   void add(const PodView& pod, bool has_shared_ports) {
     for (const auto& [name, amount] : pod.requests) requests[name] += amount;
@@ -42,10 +42,10 @@ struct Group {
   std::string jobset;  // its name; "" for other groups
   std::vector<const PodView*> waiting;
   bool is_running = false;  // has pods on the node
-  Load load;                // of its pods on the node
+  Load load;                // the load of its pods on the node
 };
 
-// By the uid of the JobSet, of the pods' controller, or of the pod.
+// The key is the uid of the JobSet, of the pods' controller, or of the pod.
 using Groups = std::map<std::string, Group, std::less<>>;
 
 Quantity amount_of(const ResourceList& resources, std::string_view name) {
@@ -86,7 +86,7 @@ class Scheduler {
     if (pod.is_gated)
       return report(pod, "SchedulingGated",
                     "Scheduling is blocked due to non-empty scheduling gates");
-    // Not where its Job is gone or ends: such a pod is about to be deleted.
+    // If the pod's Job is gone or ends, the pod does not wait: it is about to be deleted.
     if (pod.jobset.empty() || (job && is_to_run(*job))) group.waiting.push_back(&pod);
   }
 
@@ -94,7 +94,7 @@ class Scheduler {
     Load load;
     load.add(pod, has_shared_ports());
     used_.add(load);
-    // Of an earlier attempt: the pod that replaces it cannot have its ports yet.
+    // The pod is of an earlier attempt. The pod that replaces it cannot have its ports yet.
     if (pod.is_deleting) load.ports.clear();
     group.load.add(load);
     group.is_running = group.is_running || !pod.is_deleting;
@@ -104,7 +104,7 @@ class Scheduler {
     return !job.finished && !job.failure_target && !job.is_suspended && !job.is_deleting;
   }
 
-  // A group that runs in part comes first: what it lacks must not go to another one.
+  // A group that runs in part comes first: the resources that it lacks must not go to another one.
   std::vector<Group*> sorted_groups() {
     std::vector<Group*> groups;
     for (auto& [uid, group] : groups_) {
@@ -125,9 +125,9 @@ class Scheduler {
     return groups;
   }
 
-  // Whether each of the JobSet's Jobs has all pods with which it starts. Not asked of a Job in
-  // which a pod has ended: it may never have all of them again, since some indexes need not run
-  // again.
+  // Returns whether each of the JobSet's Jobs has all pods with which it starts. A Job in which a
+  // pod has ended does not count: it may never have all of them again, since some indexes need not
+  // run again.
   bool is_complete(const Group& group) const {
     const std::string& uid = jobs_.at(group.waiting.front()->controller_uid)->owner_uid;
     std::unordered_map<std::string_view, std::int32_t> pods;  // by the uid of their Job
@@ -161,8 +161,8 @@ class Scheduler {
     for (const PodView* pod : pods) report(*pod, "Unschedulable", message);
   }
 
-  // Why the load does not fit now; `is_unresolvable` (UnschedulableAndUnresolvable of
-  // kube-scheduler): it would not fit on an empty node either.
+  // Returns why the load does not fit now. `is_unresolvable` (UnschedulableAndUnresolvable of
+  // kube-scheduler) says that it would not fit on an empty node either.
   std::vector<std::string> unfit_reasons(const Group& group, const Load& load,
                                          bool& is_unresolvable) {
     std::set<std::string> reasons;
@@ -171,7 +171,7 @@ class Scheduler {
     is_unresolvable = observed_.node->is_unschedulable;
     const ResourceList& all = observed_.node->allocatable;
     for (const auto& [name, wanted] : load.requests) {
-      // A node that says nothing of pods takes any number.
+      // A node without a number of pods accepts any number.
       if (wanted.is_zero() || (name == "pods" && !all.contains(name))) continue;
       Quantity total = amount_of(used_.requests, name);
       total += wanted;
@@ -197,7 +197,7 @@ class Scheduler {
     return amount_of(observed_.node->allocatable, "cpu") < total;
   }
 
-  // pkg/scheduler/framework/types.go, FitError.
+  // The text is that of pkg/scheduler/framework/types.go, FitError.
   std::string explain(const Group& group, std::size_t pods, const Load& load,
                       const std::vector<std::string>& reasons, bool is_unresolvable) const {
     if (!observed_.node) return "no nodes available to schedule pods";
@@ -218,7 +218,7 @@ class Scheduler {
     return text + ".";
   }
 
-  // The conditions of the pod with another PodScheduled; null where it says so already.
+  // Returns the conditions of the pod with another PodScheduled; null if it says so already.
   Json scheduled(const PodView& pod, bool is_scheduled, std::string_view reason,
                  std::string_view message) const {
     const Json& known = find_condition(pod.conditions, "PodScheduled");
@@ -253,7 +253,7 @@ class Scheduler {
     made.pod = &pod;
     if (Json status = scheduled(pod, true, {}, {}); !status.is_null())
       made.plan.status_patch = std::move(status);
-    made.plan.is_status_first = true;
+    made.plan.status_time = kube::Plan::StatusTime::kBeforeActions;
     kube::Action& action = made.plan.actions.emplace_back();
     action.verb = kube::Action::Verb::kMergePatch;
     action.resource = kube::kPods;
@@ -264,7 +264,7 @@ class Scheduler {
     event.reason = "Scheduled";
     event.message =
         fmt::format("Successfully assigned {} to {}", pod.key().to_string(), observed_.node->name);
-    event.is_of_actions = true;
+    event.time = kube::PlannedEvent::Time::kAfterActions;
   }
 
   bool has_shared_ports() const { return observed_.node && observed_.node->has_shared_ports; }

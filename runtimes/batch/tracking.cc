@@ -11,7 +11,7 @@ namespace {
 
 using kube::Json;
 
-// So many uids keep a status below 20 KB. The next plan goes on.
+// This many uids keep a status below 20 KB. The next plan goes on.
 constexpr std::size_t kMaxUncounted = 500;
 
 // Adds the uids of pods whose finalizer is gone to the counter; returns the others.
@@ -92,8 +92,10 @@ void track_pods(Context& context) {
     context.release(*pod, kSecond);
   }
   // A pod may be gone once its finalizer is removed, so the status that counts it is written first.
-  context.plan.is_status_first = released > 0 || context.verdict;
-  if (succeeded.size() + failed.size() > before) context.plan.is_status_first = true;
+  if (released > 0 || context.verdict)
+    context.plan.status_time = kube::Plan::StatusTime::kBeforeActions;
+  if (succeeded.size() + failed.size() > before)
+    context.plan.status_time = kube::Plan::StatusTime::kBeforeActions;
   write_indexes(context);
   Json uncounted = Json::object();
   set_or_erase(uncounted, "succeeded", std::move(succeeded));

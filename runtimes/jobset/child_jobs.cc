@@ -92,6 +92,7 @@ void classify_jobs(ReconcileContext& context, std::span<const JobView* const> jo
   for (const JobView* job : jobs) {
     // A JobSet of the same name may have existed before; its Jobs do not belong to this one.
     if (job->owner_uid != context.jobset.metadata.uid) continue;
+    context.failed_pods += job->failed;
     // The Job is found by its name, whatever its labels say: a second Job of this name cannot be
     // created.
     if (const auto position = parse_job_name(context.jobset.metadata.name, job->name)) {

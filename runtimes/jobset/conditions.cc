@@ -1,4 +1,4 @@
-// Conditions and the events that announce them (JobSet, pkg/controllers/jobset_controller.go).
+// This file sets conditions and makes their events (JobSet, pkg/controllers/jobset_controller.go).
 #include "runtimes/jobset/conditions.hh"
 
 #include <utility>
@@ -11,8 +11,8 @@ namespace {
 
 using kube::Condition;
 
-// Setting one of the pair True turns the other False, and nothing else of it: its reason, message
-// and time stay as they were.
+// If one of the pair becomes True, the other becomes False and changes nothing else: its reason,
+// message and time stay.
 std::string_view counterpart(std::string_view type) {
   if (type == kStartupInProgress) return kStartupCompleted;
   if (type == kStartupCompleted) return kStartupInProgress;
@@ -41,10 +41,14 @@ bool put(std::vector<Condition>& conditions, Condition next) {
 
 kube::PlannedEvent event_of(std::string_view type, bool value, std::string_view reason,
                             std::string_view message) {
+  using End = kube::PlannedEvent::End;
   return {.type = value && (type == kFailed || type == kRestarting) ? "Warning" : "Normal",
           .reason = std::string(reason),
           .message = std::string(message),
-          .is_terminal = value && (type == kFailed || type == kCompleted)};
+          .end = !value               ? End::kNone
+                 : type == kFailed    ? End::kFailed
+                 : type == kCompleted ? End::kSucceeded
+                                      : End::kNone};
 }
 
 }  // namespace
@@ -57,7 +61,7 @@ void ReconcileContext::set_condition(std::string_view type, bool value, std::str
                  .reason = std::string(reason),
                  .message = std::string(message),
                  .last_transition_time = observed.now.whole_seconds()};
-  // Cut it before it is compared, since the stored one was cut, too.
+  // The message is cut before it is compared, since the stored one was cut, too.
   const std::vector<std::string> cuts = fit(next);
   bool has_changed = put(status.conditions, std::move(next));
   const std::string_view other_type = value ? counterpart(type) : std::string_view();

@@ -13,10 +13,10 @@ inline constexpr std::string_view kSuspended = "Suspended";
 inline constexpr std::string_view kRestarting = "RestartingJobSet";
 inline constexpr std::string_view kStartupInProgress = "StartupPolicyInProgress";
 inline constexpr std::string_view kStartupCompleted = "StartupPolicyCompleted";
-// An extension of this controller (docs/decisions/0052): a node caused the failure of a pod, and
-// Jobs that are created later prefer other nodes. The message begins with the node's name and ": ".
-// The condition is written by the patch that counts the restart, so it costs no request, and the
-// next process finds it. A later failure of this kind replaces it.
+// This is an extension of this controller (docs/decisions/0052): a node caused the failure of a
+// pod, and Jobs that are created later prefer other nodes. The message begins with the node's name
+// and ": ". The condition is written by the patch that counts the restart, so it costs no request,
+// and the next process finds it. A later failure of this kind replaces it.
 inline constexpr std::string_view kAvoidedNode = "AvoidedNode";
 
 // kReplicaFailure (runtimes/lifecycle/reasons.hh) is another extension.

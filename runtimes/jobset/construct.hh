@@ -46,7 +46,7 @@ class JobFactory {
 // keeps them when the pod is gone.
 void keep_last_lines(kube::Json& job, const JobSet& jobset);
 
-// A PersistentVolumeClaim made from a template of a claim policy.
+// Makes a PersistentVolumeClaim from a template of a claim policy.
 kube::Json make_claim(const JobSet& jobset, const VolumeClaimPolicy& policy,
                       const kube::Json& claim_template);
 

@@ -101,8 +101,8 @@ void track_in_place_restarts(ReconcileContext& context) {
     return;
   }
   if (largest == 0) return;
-  // The attempt never becomes lower: a pod that was told to leave an attempt must not be told to
-  // stay in it.
+  // The attempt never becomes lower: a pod that has to leave an attempt must not get the order
+  // to stay in it.
   auto& previous = context.status.previousInPlaceRestartAttempt;
   previous = std::max(previous.value_or(largest - 1), largest - 1);
 }

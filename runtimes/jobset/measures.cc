@@ -14,9 +14,8 @@ namespace {
 
 // These are the reasons of failure.cc and in_place_restart.cc. Another controller may have written
 // another one.
-constexpr std::string_view kOther = "Other";
-constexpr std::string_view kFailures[] = {"FailedJobs", "ReachedMaxRestarts",
-                                          "FailJobSetFailurePolicyAction", kOther};
+constexpr std::string_view kFailures[] = {reasons::kFailedJobs, reasons::kReachedMaxRestarts,
+                                          reasons::kFailJobSet, reasons::kOther};
 
 const ReplicatedJobStatus* find_status(const JobSetStatus& status, std::string_view name) {
   const auto at =
@@ -69,11 +68,25 @@ std::string_view failure_reason(const JobSetStatus& status) {
   const kube::Condition* const failed = kube::find_condition(status.conditions, kFailed);
   if (!failed || !failed->is_true()) return {};
   const auto* const at = std::find(std::begin(kFailures), std::end(kFailures), failed->reason);
-  return at == std::end(kFailures) ? kOther : *at;
+  return at == std::end(kFailures) ? reasons::kOther.name : *at;
 }
 
 std::span<const std::string_view> failure_reasons() {
   return kFailures;
+}
+
+JobFacts facts_of(const JobSet& jobset) {
+  JobFacts facts;
+  facts.ns = jobset.metadata.ns;
+  facts.phase = phase_of(jobset);
+  facts.waiting = waiting_reason(jobset.status, facts.phase);
+  facts.failure = failure_reason(jobset.status);
+  facts.created = jobset.metadata.creation_timestamp.value_or(kube::Time());
+  facts.reach(JobStep::kRunning, facts.phase == "Running");
+  facts.has_run = jobset.status.restarts > 0;
+  const std::int32_t counted = jobset.status.restartsCountTowardsMax;
+  facts.restarts = JobRestarts{counted, jobset.status.restarts - counted};
+  return facts;
 }
 
 }  // namespace trainer::jobset

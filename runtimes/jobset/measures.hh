@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "api/jobset.hh"
+#include "runtimes/lifecycle/facts.hh"
 
 namespace trainer::jobset {
 
@@ -18,5 +19,8 @@ std::string_view waiting_reason(const JobSetStatus& status, std::string_view pha
 std::string_view failure_reason(const JobSetStatus& status);
 // All values of failure_reason() but "".
 std::span<const std::string_view> failure_reasons();
+
+// Returns the facts of the stored status.
+JobFacts facts_of(const JobSet& jobset);
 
 }  // namespace trainer::jobset

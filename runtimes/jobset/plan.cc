@@ -58,16 +58,29 @@ void run(ReconcileContext& context) {
   track_in_place_restarts(context);
 }
 
+kube::Plan finish(ReconcileContext& context) {
+  run(context);
+  read_claims_of_new_pods(context);
+  const kube::ReadStamp stamp{.failures = context.failed_pods};
+  if (!context.plan.needs_objects.empty()) {
+    kube::Plan needs;
+    needs.needs_objects = std::move(context.plan.needs_objects);
+    needs.read_stamp = stamp;
+    return needs;
+  }
+  context.plan.read_stamp = stamp;
+  report_refusals(context);
+  finish_status(context);
+  return std::move(context.plan);
+}
+
 }  // namespace
 
 kube::Plan plan(const Observed& observed) {
   if (!is_owned(observed)) return {};
   ReconcileContext context(observed);
   classify_jobs(context, observed.jobs);
-  run(context);
-  report_refusals(context);
-  finish_status(context);
-  return std::move(context.plan);
+  return trainer::jobset::finish(context);
 }
 
 SlicedPlan::SlicedPlan(const Observed& observed)
@@ -80,10 +93,7 @@ void SlicedPlan::add(std::span<const JobView* const> jobs) {
 
 kube::Plan SlicedPlan::finish() {
   if (!is_owned(context_->observed)) return {};
-  run(*context_);
-  report_refusals(*context_);
-  finish_status(*context_);
-  return std::move(context_->plan);
+  return trainer::jobset::finish(*context_);
 }
 
 bool needs_pods(const JobSet& jobset, const Gates& gates, std::span<const JobView* const> jobs) {

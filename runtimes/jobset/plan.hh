@@ -4,7 +4,6 @@
 
 #include <memory>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -33,7 +32,8 @@ struct Observed {
   std::vector<const JobView*> removed_jobs;
   std::vector<const PodView*> pods;  // only where `needs_pods` says so
   bool service_exists = false;       // the headless Service, owned by this JobSet or by none
-  std::set<std::string> claims;      // PersistentVolumeClaims known to exist, by name
+  // PersistentVolumeClaims, by name. nullptr: none is known, and none is read.
+  const kube::NamedObjects* objects = nullptr;
   kube::Time now;
   Gates gates;
   JobDecorators decorators;

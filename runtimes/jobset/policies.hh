@@ -57,6 +57,8 @@ bool apply_success_policy(ReconcileContext& context);
 // service.cc and claims.cc
 void ensure_service(ReconcileContext& context);
 void ensure_claims(ReconcileContext& context);
+// A user may have deleted claims that new pods mount: they are read again before pods are started.
+void read_claims_of_new_pods(ReconcileContext& context);
 
 // elastic.cc (gate ElasticJobSet)
 void resize_jobs(ReconcileContext& context);

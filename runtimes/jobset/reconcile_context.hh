@@ -58,7 +58,8 @@ struct ReconcileContext {
   std::vector<ReplicatedJobState> rjobs;
   JobSetStatus status;  // starts as the stored one
   kube::Plan plan;
-  int job_stage = 0;  // the stage of creations that need what an earlier stage creates
+  std::int64_t failed_pods = 0;  // the failed pods of all Jobs, since they were created
+  int job_stage = 0;             // the stage of creations that need what an earlier stage creates
 
   bool is_suspended() const { return jobset.spec.suspend.value_or(false); }
   bool is_in_order() const { return trainer::jobset::is_in_order(jobset); }

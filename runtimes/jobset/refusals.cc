@@ -1,5 +1,5 @@
-// Reports by a condition what the API server refuses of a JobSet: a child that this controller
-// writes, or the pods of a Job.
+// A condition reports what the API server refuses of a JobSet: a child that this controller writes,
+// or the pods of a Job.
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -13,7 +13,7 @@
 namespace trainer::jobset {
 namespace {
 
-// Where all Jobs are ready, or have been, no pod is missing.
+// If all Jobs are ready, or have been, no pod is missing.
 const JobView* find_job_without_pods(const ReconcileContext& context) {
   const bool are_all_up =
       std::all_of(context.rjobs.begin(), context.rjobs.end(),
@@ -28,17 +28,17 @@ kube::Time waits_since(const ReconcileContext& context) {
   return trainer::waits_since(jobset.metadata.creation_timestamp, conditions, context.observed.now);
 }
 
-// Asks for the events of a Job that lacks pods. Its answer is in the next plan.
+// Asks for the events of a Job that lacks pods. The next plan has the answer.
 std::optional<WaitingCause> cause_by_events(ReconcileContext& context) {
   const JobView* const job = find_job_without_pods(context);
   if (!job || is_finished(context.status)) return std::nullopt;
   const auto waited = context.observed.now - waits_since(context);
-  if (waited < kEventPatience) {
-    context.plan.requeue_within(kEventPatience - waited);
+  if (waited < kube::kEventDelay) {
+    context.plan.requeue_within(kube::kEventDelay - waited);
     return std::nullopt;
   }
   context.plan.needs_events = kube::EventSource{kube::kJobs.kind, job->name};
-  context.plan.requeue_within(kEventInterval);
+  context.plan.requeue_within(kube::kEventInterval);
   const std::string& warning = context.observed.warning;
   return is_refusal_event(warning) ? cause_of_event(warning) : std::nullopt;
 }

@@ -1,5 +1,4 @@
-// The headless Service that gives pods their host names (JobSet,
-// pkg/controllers/jobset_controller.go).
+// The headless Service gives pods their host names (JobSet, pkg/controllers/jobset_controller.go).
 #include <utility>
 
 #include "kube/model/resources.hh"
@@ -17,7 +16,8 @@ void ensure_service(ReconcileContext& context) {
        .key = {context.jobset.metadata.ns, subdomain(context.jobset)},
        .body = std::move(*service),
        .owner_uid = context.jobset.metadata.uid,
-       .takes_unowned = true,  // made by hand, say, for several JobSets of one subdomain
+       // For example, a user made it for several JobSets of one subdomain.
+       .unowned = kube::Action::Unowned::kAccept,
        .failure_reason = "HeadlessServiceCreationFailed"});
 }
 

@@ -1,4 +1,4 @@
-// Counting Jobs, and what of the status is written (JobSet, pkg/controllers).
+// This file counts Jobs, and decides what is written of the status (JobSet, pkg/controllers).
 #include <algorithm>
 #include <utility>
 
@@ -17,9 +17,10 @@ bool has_job_ttl(const ReplicatedJobState& rjob) {
   return job_number(*rjob.spec, "ttlSecondsAfterFinished").has_value();
 }
 
-// Jobs that the stored status counts as succeeded, and that have been deleted since. The status
-// only has their number, so this is certain only if no other Job of the replicated job is missing.
-// If one is, all missing Jobs run again: it would be worse to take a Job for succeeded by mistake.
+// Returns the number of Jobs that the stored status counts as succeeded, and that have been deleted
+// since. The status only has their number, so it is certain only if no other Job of the replicated
+// job is missing. If one is, all missing Jobs run again: it would be worse to take a Job for
+// succeeded by mistake.
 std::int32_t count_expired(const ReplicatedJobState& rjob) {
   if (!rjob.stored || !has_job_ttl(rjob)) return 0;
   const std::int32_t gone = rjob.stored->succeeded - rjob.counters.succeeded;
@@ -27,8 +28,8 @@ std::int32_t count_expired(const ReplicatedJobState& rjob) {
   return gone > 0 && gone == missing ? gone : 0;
 }
 
-// Suspended JobSets have no Jobs until the first resume. Those that would run next count as
-// suspended all the same, since queues and users read that.
+// Suspended JobSets have no Jobs until the first resume. The Jobs that would run next count as
+// suspended nevertheless, since queues and users read that.
 void count_held_back(ReconcileContext& context) {
   if (!context.is_suspended() || is_finished(context.jobset.status)) return;
   for (ReplicatedJobState& rjob : context.rjobs) {
@@ -52,7 +53,8 @@ struct Changes {
   // Anything else than counters differs, or successes of Jobs that are gone, which only the status
   // records.
   bool is_major = false;
-  // Restarts and the end, which are written before anything is deleted (Plan::is_status_first).
+  // Restarts and the end differ. They are written before anything is deleted
+  // (Plan::is_status_first).
   bool is_first = false;
 };
 
@@ -60,7 +62,7 @@ Changes compare(const ReconcileContext& context) {
   const JobSetStatus& before = context.jobset.status;
   const JobSetStatus& after = context.status;
   Changes changes;
-  // Compared by name: the order in the object means nothing, and must not cause writes.
+  // The members are compared by name: their order has no meaning, and must not cause writes.
   changes.counters = before.replicatedJobsStatus.size() != context.rjobs.size();
   changes.is_first = before.restarts != after.restarts ||
                      before.restartsCountTowardsMax != after.restartsCountTowardsMax ||
@@ -112,25 +114,25 @@ void count_jobs(ReconcileContext& context) {
 void finish_status(ReconcileContext& context) {
   const Changes changes = compare(context);
   if (!changes.is_major && !changes.counters) {
-    // A warning is repeated only when something else happens: else each reconcile would send it.
+    // A warning is repeated only if something else happens. Otherwise each reconcile would send it.
     if (context.plan.actions.empty()) context.plan.events.clear();
     return;
   }
   context.status.replicatedJobsStatus.clear();
   for (const ReplicatedJobState& rjob : context.rjobs)
     context.status.replicatedJobsStatus.push_back(rjob.counters);
-  // By name, descending, as in all earlier statuses.
+  // They are sorted by name, descending, which is the order of all earlier statuses.
   std::sort(context.status.replicatedJobsStatus.begin(), context.status.replicatedJobsStatus.end(),
             [](const auto& a, const auto& b) { return a.name > b.name; });
   for (const std::string& cut : fit(context.status))
     context.warn("StatusTruncated", "status: " + cut);
   Json difference = kube::merge_diff(write(context.jobset.status), write(context.status));
   if (!difference.is_object()) difference = Json::object();
-  // Required in every status, and absent before its first write.
+  // The field is required in every status, and absent before the first write.
   difference.set("restarts", context.status.restarts);
   context.plan.status_patch = Json::object({{"status", std::move(difference)}});
-  context.plan.is_status_minor = !changes.is_major;
-  context.plan.is_status_first = changes.is_first;
+  if (!changes.is_major) context.plan.status_change = kube::Plan::StatusChange::kCounters;
+  if (changes.is_first) context.plan.status_time = kube::Plan::StatusTime::kBeforeActions;
 }
 
 }  // namespace trainer::jobset

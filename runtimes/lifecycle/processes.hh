@@ -15,7 +15,7 @@ inline constexpr std::int64_t kMaxProcesses = std::numeric_limits<std::int32_t>:
 
 // Returns the nearest number from 1 to kMaxProcesses.
 std::int32_t process_count(std::int64_t number);
-// The same for all nodes together.
+// Returns the same for all nodes together.
 std::int32_t process_count(std::int64_t nodes, std::int64_t of_node);
 
 // Returns why a new job with so many processes is refused, and how to change it; "" if it is not

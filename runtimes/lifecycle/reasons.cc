@@ -11,59 +11,56 @@ namespace {
 
 struct Rule {
   std::string_view reported;  // by Kubernetes
-  std::string_view reason;    // status.reason
+  const Reason& reason;
 };
 
 // The kubelet, the scheduler and the controllers use these reasons. One cause has several, which
 // alternate (ErrImagePull, ImagePullBackOff).
 constexpr Rule kByReason[] = {
-    {"SchedulingGated", "SchedulingGated"},
-    {"Unschedulable", "Unschedulable"},
-    {"FailedScheduling", "Unschedulable"},
-    {"SchedulerError", "Unschedulable"},
-    {"ErrImagePull", "ImagePullFailed"},
-    {"ImagePullBackOff", "ImagePullFailed"},
-    {"InvalidImageName", "ImagePullFailed"},
-    {"ErrImageNeverPull", "ImagePullFailed"},
-    {"ImageInspectError", "ImagePullFailed"},
-    {"RegistryUnavailable", "ImagePullFailed"},
-    {"SignatureValidationFailed", "ImagePullFailed"},
-    {"CreateContainerConfigError", "ConfigMissing"},
-    {"CreateContainerError", "ContainerStartFailed"},
-    {"RunContainerError", "ContainerStartFailed"},
-    {"StartError", "ContainerStartFailed"},
-    {"PostStartHookError", "ContainerStartFailed"},
-    {"FailedCreatePodSandBox", "ContainerStartFailed"},
-    {"CrashLoopBackOff", "ContainersCrashing"},
-    {"FailedMount", "VolumeMissing"},
-    {"FailedAttachVolume", "VolumeMissing"},
-    {"FailedMapVolume", "VolumeMissing"},
-    {"FailedBinding", "VolumeMissing"},
-    {"FailedCreate", "PodsRefused"},
-    {"JobCreationFailed", "JobsRefused"},
-    {"HeadlessServiceCreationFailed", "ServicesRefused"},
-    {"PVCCreationFailed", "ClaimsRefused"},
+    {"SchedulingGated", reasons::kSchedulingGated},
+    {"Unschedulable", reasons::kUnschedulable},
+    {"FailedScheduling", reasons::kUnschedulable},
+    {"SchedulerError", reasons::kUnschedulable},
+    {"ErrImagePull", reasons::kImagePullFailed},
+    {"ImagePullBackOff", reasons::kImagePullFailed},
+    {"InvalidImageName", reasons::kImagePullFailed},
+    {"ErrImageNeverPull", reasons::kImagePullFailed},
+    {"ImageInspectError", reasons::kImagePullFailed},
+    {"RegistryUnavailable", reasons::kImagePullFailed},
+    {"SignatureValidationFailed", reasons::kImagePullFailed},
+    {"CreateContainerConfigError", reasons::kConfigMissing},
+    {"CreateContainerError", reasons::kContainerStartFailed},
+    {"RunContainerError", reasons::kContainerStartFailed},
+    {"StartError", reasons::kContainerStartFailed},
+    {"PostStartHookError", reasons::kContainerStartFailed},
+    {"FailedCreatePodSandBox", reasons::kContainerStartFailed},
+    {"CrashLoopBackOff", reasons::kContainersCrashing},
+    {"FailedMount", reasons::kVolumeMissing},
+    {"FailedAttachVolume", reasons::kVolumeMissing},
+    {"FailedMapVolume", reasons::kVolumeMissing},
+    {"FailedBinding", reasons::kVolumeMissing},
+    {"FailedCreate", reasons::kPodsRefused},
+    {"JobCreationFailed", reasons::kJobsRefused},
+    {"HeadlessServiceCreationFailed", reasons::kServicesRefused},
+    {"PVCCreationFailed", reasons::kClaimsRefused},
 };
 
 // These texts within a message say more than its reason. They are in lower case.
 constexpr Rule kByText[] = {
-    {"persistentvolumeclaim", "VolumeMissing"},
-    {"pod group", "GangNotReady"},
-    {"podgroup", "GangNotReady"},
-    {"gang", "GangNotReady"},
+    {"persistentvolumeclaim", reasons::kVolumeMissing},
+    {"pod group", reasons::kGangNotReady},
+    {"podgroup", reasons::kGangNotReady},
+    {"gang", reasons::kGangNotReady},
 };
 
 constexpr std::string_view kQuotaText = "exceeded quota";
-constexpr std::string_view kQuotaExceeded = "QuotaExceeded";
-constexpr std::string_view kChildRefused = "ChildRefused";
-constexpr std::string_view kChildNameTaken = "ChildNameTaken";
 
 // A job cannot start without objects of these kinds.
-const std::pair<const kube::Resource&, std::string_view> kByKind[] = {
-    {kube::kJobs, "JobsRefused"},
-    {kube::kPods, "PodsRefused"},
-    {kube::kServices, "ServicesRefused"},
-    {kube::kPersistentVolumeClaims, "ClaimsRefused"},
+const std::pair<const kube::Resource&, const Reason&> kByKind[] = {
+    {kube::kJobs, reasons::kJobsRefused},
+    {kube::kPods, reasons::kPodsRefused},
+    {kube::kServices, reasons::kServicesRefused},
+    {kube::kPersistentVolumeClaims, reasons::kClaimsRefused},
 };
 
 struct Advice {
@@ -116,66 +113,35 @@ constexpr Advice kByRefuser[] = {
      "Delete or rename the object of that name, or create the job under another."},
 };
 
-constexpr Advice kByStatusReason[] = {
-    {"Unschedulable",
-     "Compare resourcesPerNode, nodeSelector and tolerations with what the cluster's machines "
-     "offer, or wait for capacity."},
-    {"GangNotReady",
-     "The scheduler starts all pods together: it waits until there is room for every one of them."},
-    {"SchedulingGated",
-     "A controller holds the pods by a scheduling gate and removes it when their place is "
-     "decided."},
-    {"ImagePullFailed",
-     "Check the image's name and tag, and imagePullSecrets for a private registry."},
-    {"ConfigMissing",
-     "Create the ConfigMap or Secret that the message names; the pods go on by themselves."},
-    {"VolumeMissing",
-     "Create the claim, Secret or ConfigMap that the message names; the pods go on by themselves."},
-    {"QuotaExceeded",
-     "A ResourceQuota of the namespace is used up: free some of it, or ask for less."},
-    {"PodsRefused", "The API server or a webhook refused the pods: change what the message names."},
-    {"JobsRefused", "The API server or a webhook refused the Jobs: change what the message names."},
-    {"ServicesRefused",
-     "The API server or a webhook refused the Service, so the pods do not find each other: change "
-     "what the message names."},
-    {"ClaimsRefused",
-     "The API server or a webhook refused the claims: change what the message names."},
-    {"ContainerStartFailed",
-     "The container could not be started: check its command, mounts and security context."},
-    {"ContainersCrashing", "The container starts and fails again: its output says why."},
-    {"ChildRefused", "Change what the message names in the job or its runtime."},
-    {"RuntimeNotFound", "Create the runtime, or name an existing one in a new TrainJob."},
-    {"JobSetNameTaken", "Delete the JobSet of that name, or create the TrainJob under another."},
-    {"ChildNameTaken", "Delete the object of that name, or create the job under another."},
-    {"ChildMissing",
-     "Delete the JobSet that the message names: it is made again with all it needs."},
-    {"RuntimeSnapshotInvalid",
-     "Put the snapshot ConfigMap back as it was, or delete it to have it written again."},
-    {"RuntimeSnapshotLost",
-     "Put the runtime back as it was when the job started, or create the TrainJob anew."},
-    {"WaitingForQuota", "Kueue decides when it starts: see `kubectl get workloads`."},
-    {"Suspended", "Set spec.suspend to false to start it."},
-};
-
 bool is_quota(std::string_view message) {
   return message.find(kQuotaText) != message.npos;
 }
 
-std::string_view reason_by_kind(const kube::Resource& resource) {
+const Reason& reason_by_kind(const kube::Resource& resource) {
   const auto* const at = std::find_if(std::begin(kByKind), std::end(kByKind),
                                       [&](const auto& each) { return each.first == resource; });
-  return at == std::end(kByKind) ? kChildRefused : at->second;
+  return at == std::end(kByKind) ? reasons::kChildRefused : at->second;
+}
+
+bool is_same(const Reason& one, const Reason& other) {
+  return one.name == other.name;
+}
+
+// An object that a job needs, and that a controller writes, is refused.
+bool is_refusal(const Reason& reason) {
+  return std::any_of(std::begin(kByKind), std::end(kByKind),
+                     [&](const auto& each) { return is_same(each.second, reason); });
 }
 
 }  // namespace
 
-std::string_view reason_of_report(std::string_view reported, std::string_view message) {
+const Reason& reason_of_report(std::string_view reported, std::string_view message) {
   const auto* rule = std::find_if(std::begin(kByReason), std::end(kByReason),
                                   [reported](const Rule& r) { return r.reported == reported; });
-  const std::string_view reason =
-      rule == std::end(kByReason) ? std::string_view("PodsWaiting") : rule->reason;
-  if (reason.ends_with("Refused") && is_quota(message)) return kQuotaExceeded;
-  if (reason != "Unschedulable" && reason != "PodsRefused") return reason;
+  const Reason& reason = rule == std::end(kByReason) ? reasons::kPodsWaiting : rule->reason;
+  if (is_refusal(reason) && is_quota(message)) return reasons::kQuotaExceeded;
+  if (!is_same(reason, reasons::kUnschedulable) && !is_same(reason, reasons::kPodsRefused))
+    return reason;
   const std::string lower = to_lower(message);
   for (const Rule& text : kByText) {
     if (lower.find(text.reported) != std::string::npos) return text.reason;
@@ -196,32 +162,31 @@ std::optional<WaitingCause> cause_of_event(std::string_view event) {
 }
 
 bool is_refusal_event(std::string_view event) {
-  return reason_of_report(event.substr(0, event.find(": ")), "").ends_with("Refused");
+  return is_refusal(reason_of_report(event.substr(0, event.find(": ")), ""));
 }
 
 WaitingCause cause_of_refusal(const kube::Refusal& refusal) {
-  const std::string_view reason =
-      is_quota(refusal.message) ? kQuotaExceeded : reason_by_kind(refusal.resource);
+  const Reason& reason =
+      is_quota(refusal.message) ? reasons::kQuotaExceeded : reason_by_kind(refusal.resource);
   return {std::string(reason), refusal.message};
 }
 
 std::string_view known_refusal(std::string_view reason) {
-  if (reason == kQuotaExceeded) return kQuotaExceeded;
-  for (const std::string_view word : {kChildRefused, kChildNameTaken})
-    if (reason == word) return word;
-  for (const auto& [resource, word] : kByKind)
-    if (word == reason) return word;
+  for (const Reason& each :
+       {reasons::kQuotaExceeded, reasons::kChildRefused, reasons::kChildNameTaken})
+    if (each.name == reason) return each.name;
+  for (const auto& [resource, each] : kByKind)
+    if (each.name == reason) return each.name;
   return {};
 }
 
-std::string advice_for(std::string_view reason, std::string_view message) {
+std::string_view advice_for(std::string_view reason, std::string_view message) {
   if (!known_refusal(reason).empty()) {
     for (const Advice& refuser : kByRefuser)
-      if (message.find(refuser.about) != message.npos) return std::string(refuser.text);
+      if (message.find(refuser.about) != message.npos) return refuser.text;
   }
-  for (const Advice& advice : kByStatusReason)
-    if (advice.about == reason) return std::string(advice.text);
-  return {};
+  const Reason* const known = find_reason(reason);
+  return known ? known->advice : std::string_view();
 }
 
 }  // namespace trainer

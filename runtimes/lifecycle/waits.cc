@@ -10,10 +10,10 @@ namespace trainer {
 namespace {
 
 constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kByPhase = {
-    {{"Pending", "CreatingPods"},
-     {"Restarting", "NodesReplaced"},
-     {"Queued", "WaitingForQuota"},
-     {"Suspended", "Suspended"}}};
+    {{"Pending", reasons::kCreatingPods},
+     {"Restarting", reasons::kNodesReplaced},
+     {"Queued", reasons::kWaitingForQuota},
+     {"Suspended", reasons::kSuspended}}};
 
 }  // namespace
 

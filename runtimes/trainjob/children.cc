@@ -8,9 +8,11 @@
 #include "api/api.hh"
 #include "kube/model/name_index.hh"
 #include "runtimes/jobset/admission.hh"
+#include "runtimes/lifecycle/reasons.hh"
 #include "runtimes/pipeline/exec_sizes.hh"
 #include "runtimes/trainjob/dependents.hh"
 #include "runtimes/trainjob/difference.hh"
+#include "runtimes/trainjob/known_objects.hh"
 #include "runtimes/trainjob/legacy.hh"
 #include "runtimes/trainjob/nodes.hh"
 #include "runtimes/trainjob/snapshot.hh"
@@ -21,15 +23,11 @@ namespace {
 using kube::Json;
 
 constexpr int kJobSetStage = 2;  // after the dependent objects
-// No watch reports when such a cause goes away.
+// A job is planned again at this interval where no watch shows that the reason has passed.
 constexpr std::chrono::seconds kSlowRetry{30};
 
-void retry_slowly(TrainJobPlan& plan) {
-  if (!plan.requeue_after || *plan.requeue_after > kSlowRetry) plan.requeue_after = kSlowRetry;
-}
-
 Blocked refused(const kube::FieldErrors& errors) {
-  return {"ChildRefused", kube::to_string(errors)};
+  return {reasons::kChildRefused, kube::to_string(errors)};
 }
 
 // Returns why the job could not be read as a TrainJob of v2.3. Without a webhook, v2.0 and v2.1
@@ -50,22 +48,21 @@ class ChildrenPlanner {
     if (const auto taken = name_taken()) return blocked(*taken);
     const SnapshotState snapshot = inspect_snapshot(observed_);
     const bool is_complete = !needs_jobset_write() && !is_dependent_missing(observed_, options_);
-    if (is_complete && !do_pods_start_again()) {
+    if (is_complete && !do_pods_start_again() && !is_blocked_by_objects(observed_.job.status)) {
       keep_snapshot(snapshot);
       refresh_dependents(observed_, options_, plan_);
       return state_;
     }
     switch (snapshot.kind) {
       case SnapshotState::Kind::kUnread:
-        plan_.needs_snapshot = true;
+        plan_.needs_objects.push_back(snapshot_object(observed_.job));
         return state_;
       case SnapshotState::Kind::kNeedsRuntime:
-        plan_.needs_live_runtime = true;
+        plan_.needs_objects.push_back(runtime_object(observed_.job));
         return state_;
       case SnapshotState::Kind::kRefused:
         if (is_complete) return state_;
-        retry_slowly(plan_);
-        return blocked({snapshot.reason, snapshot.message});
+        return blocked({*snapshot.reason, snapshot.message});
       case SnapshotState::Kind::kUsable:
         break;
     }
@@ -75,22 +72,26 @@ class ChildrenPlanner {
   }
 
  private:
-  ChildrenState blocked(Blocked why) {
+  void block(Blocked why) {
+    if (why.reason.recheck != Reason::Recheck::kByWatch) plan_.requeue_within(kSlowRetry);
     state_.blocked = std::move(why);
+  }
+  ChildrenState blocked(Blocked why) {
+    block(std::move(why));
     return std::move(state_);
   }
 
-  // A JobSet of the job's name that is another's is never touched, not even read for a status.
+  // A JobSet that has the job's name and another owner is never changed, and no status is read from
+  // it.
   std::optional<Blocked> name_taken() {
     if (!observed_.jobset || is_owned_by(observed_.jobset->metadata, observed_.job))
       return std::nullopt;
-    retry_slowly(plan_);
     const kube::OwnerReference* owner = observed_.jobset->metadata.controller();
     const std::string whose =
         owner ? fmt::format("is controlled by {} \"{}\"", owner->kind, owner->name)
               : "has no controller";
     return Blocked{
-        "JobSetNameTaken",
+        reasons::kJobSetNameTaken,
         fmt::format(
             "JobSet \"{}\" exists and {}: delete it or create the TrainJob under another name",
             observed_.jobset->metadata.key().to_string(), whose)};
@@ -112,19 +113,18 @@ class ChildrenPlanner {
     const JobSet* jobset = observed_.jobset;
     return jobset && !jobset->metadata.deletion_timestamp &&
            (jobset->status.restarts > observed_.job.status.restarts ||
-            observed_.waiting_event.starts_with("FailedMount"));
+            observed_.waiting_event.starts_with(kMissingMount));
   }
 
-  // Nothing is built now, so nothing is refused now either: a job that runs does not care for a
-  // runtime that is gone. But a snapshot that was deleted is written again while its runtime is
-  // what it was.
+  // Nothing is built now, so nothing is refused now either: a running job does not need a runtime
+  // that is gone. But a snapshot that was deleted is written again while its runtime is unchanged.
   void keep_snapshot(const SnapshotState& snapshot) {
     switch (snapshot.kind) {
       case SnapshotState::Kind::kUnread:
-        plan_.needs_snapshot = true;
+        plan_.needs_objects.push_back(snapshot_object(observed_.job));
         break;
       case SnapshotState::Kind::kNeedsRuntime:
-        plan_.needs_live_runtime = true;
+        plan_.needs_objects.push_back(runtime_object(observed_.job));
         break;
       case SnapshotState::Kind::kUsable:
         note_snapshot(snapshot);
@@ -147,12 +147,12 @@ class ChildrenPlanner {
     if (built) state_.total_nodes = count_nodes(built->pod_sets, **found);
   }
 
-  // The hash of a snapshot that is only about to be written is not reported yet: should the write
-  // fail, the job would be bound to a text that was never stored.
+  // The status does not report the hash of a snapshot that is yet to be written. If the write
+  // failed, the job would be bound to a text that was never stored.
   void note_snapshot(const SnapshotState& snapshot) {
     if (snapshot.create) {
       plan_.actions.push_back(*snapshot.create);
-      // The snapshot was deleted before the job had begun, and is another one now.
+      // The snapshot was deleted before the job had begun, and its text is another one now.
       const std::string& recorded = observed_.job.status.runtimeSnapshotHash;
       state_.is_other_snapshot = !recorded.empty() && recorded != snapshot.content->hash;
     } else {
@@ -162,64 +162,58 @@ class ChildrenPlanner {
 
   void build_from(const SnapshotState& snapshot) {
     if (const auto errors = legacy_errors(observed_); !errors.empty()) {
-      state_.blocked = refused(errors);
+      block(refused(errors));
       return;
     }
     const TrainJob& job = observed_.job;
     const auto found = runtime_in(*snapshot.content, job.spec.runtimeRef, job.metadata.ns);
     if (!found) {
       plan_.actions.clear();
-      retry_slowly(plan_);
       state_.snapshot_hash.clear();
       const bool is_cluster = is_cluster_scoped(job.spec.runtimeRef);
-      state_.blocked = Blocked{
-          "RuntimeSnapshotInvalid",
-          fmt::format("{}: {}",
-                      is_cluster ? "getting runtime snapshot" : "unable to get runtime snapshot",
-                      found.error().message)};
+      block({reasons::kRuntimeSnapshotInvalid,
+             fmt::format("{}: {}",
+                         is_cluster ? "getting runtime snapshot" : "unable to get runtime snapshot",
+                         found.error().message)});
       return;
     }
     const Runtime& runtime = **found;
-    // The webhook's rules hold without a webhook, too. A JobSet that exists was admitted
-    // once.
+    // The webhook's rules also hold without a webhook. A JobSet that exists was admitted before.
     if (!observed_.jobset) {
       if (const auto errors = validate_trainjob(job, nullptr, runtime, options_); !errors.empty()) {
-        state_.blocked = refused(errors);
+        block(refused(errors));
         return;
       }
     }
     const auto built = build(job, runtime, options_, nullptr, observed_.jobset_object);
     if (!built) {
-      state_.blocked = refused(built.error());
+      block(refused(built.error()));
       return;
     }
     if (const auto errors = new_jobset_errors(*built, runtime); !errors.empty()) {
-      state_.blocked = refused(errors);
+      block(refused(errors));
       return;
     }
     state_.total_nodes = count_nodes(built->pod_sets, runtime);
     for (const DependentObject& dependent : built->dependents) {
-      auto why = plan_dependent(observed_, dependent, plan_);
-      if (!why) continue;
-      retry_slowly(plan_);
-      state_.blocked = std::move(why);
+      if (auto why = plan_dependent(observed_, dependent, plan_)) block(std::move(*why));
     }
-    if (!plan_.needs_dependents.empty()) return;
+    if (!plan_.needs_objects.empty()) return;
     if (!needs_jobset_write() || state_.blocked) return;
     if (const auto changed = job_of_changed_affinity(built->jobset)) {
-      state_.blocked = Blocked{
-          "ChildRefused",
-          fmt::format("spec.runtimePatches: the affinity of job {} cannot change once its pods "
-                      "have been started, as the API keeps that of a Job: take the change back, or "
-                      "create the TrainJob anew",
-                      *changed)};
+      block({reasons::kChildRefused,
+             fmt::format(
+                 "spec.runtimePatches: the affinity of job {} cannot change once its pods "
+                 "have been started, as the API keeps that of a Job: take the change back, or "
+                 "create the TrainJob anew",
+                 *changed)});
       return;
     }
     if (add_jobset(built->jobset) && !job.is_suspended() && !built->ignored.empty())
       state_.ignored = kube::to_string(built->ignored);
   }
 
-  // Written into the JobSet it would stay there and no pod would have it.
+  // If the affinity were written into the JobSet, it would stay there and no pod would have it.
   std::optional<std::string> job_of_changed_affinity(const Json& built) const {
     if (!observed_.jobset_object || !observed_.have_jobs_started()) return std::nullopt;
     const auto jobs_of = [](const Json& jobset) -> const Json::Array& {
@@ -238,7 +232,7 @@ class ChildrenPlanner {
     return std::nullopt;
   }
 
-  // A JobSet that exists keeps what it has, so only a new one is checked.
+  // A JobSet that exists keeps its contents, so only a new one is checked.
   kube::FieldErrors new_jobset_errors(const Built& built, const Runtime& runtime) const {
     if (observed_.jobset) return {};
     kube::FieldErrors errors = pipeline::check_exec_sizes(built, observed_.job, runtime, options_);
@@ -246,8 +240,7 @@ class ChildrenPlanner {
   }
 
   // No webhook checks the JobSets that this controller writes, so the rules of their creation are
-  // checked here.
-  // Where another JobSet controller owns them, its webhook does.
+  // checked here. If another JobSet controller owns them, its webhook checks them.
   kube::FieldErrors jobset_errors(const Json& built) const {
     if (!observed_.is_jobset_controller_active) return {};
     const auto read = read_jobset(built);
@@ -258,20 +251,20 @@ class ChildrenPlanner {
                                    });
   }
 
-  // False where the JobSet is that already.
+  // Returns false if the stored JobSet is already equal.
   bool add_jobset(const Json& built) {
     kube::Action action;
     action.verb = kube::Action::Verb::kApply;
     action.resource = kJobSets;
-    action.is_forced =
-        observed_.jobset != nullptr;  // the first apply conflicts with an existing one
+    if (!observed_.jobset) action.owned_fields = kube::Action::OwnedFields::kConflict;
     action.key = observed_.job.metadata.key();
     action.owner_uid = observed_.job.metadata.uid;
     action.stage = kJobSetStage;
     action.body = with_owner(built, observed_.job);
     Json& spec = action.body["spec"];
     if (const JobSet* jobset = observed_.jobset) {
-      // Fixed at creation: an apply without it would ask for a change that is refused.
+      // This field is fixed at creation: an apply without it would ask for a change that is
+      // refused.
       if (jobset->spec.managedBy) spec.set("managedBy", *jobset->spec.managedBy);
       if (observed_.jobset_object && !is_jobset_changed(action.body, *observed_.jobset_object,
                                                         observed_.jobset_owned_fields)) {
@@ -291,8 +284,9 @@ class ChildrenPlanner {
   ChildrenState state_;
 };
 
-// Without the rest, which cannot be built or is refused: else an annotation or a snapshot that
-// was spoilt would keep machines that a queue has given to another job.
+// The action sets `suspend` alone and leaves out the rest, which cannot be built or is refused.
+// Otherwise a broken annotation or snapshot would keep machines that a queue has given to another
+// job.
 kube::Action suspend_only(const JobSet& jobset) {
   return {.verb = kube::Action::Verb::kMergePatch,
           .resource = kJobSets,
@@ -328,7 +322,7 @@ ChildrenState plan_children(const TrainJobObserved& observed, const PipelineOpti
                             TrainJobPlan& plan) {
   ChildrenState state = ChildrenPlanner(observed, options, plan).run();
   const JobSet* jobset = observed.jobset;
-  if ((state.blocked || !observed.build_error.empty()) && observed.job.is_suspended() && jobset &&
+  if ((state.blocked || observed.refusal) && observed.job.is_suspended() && jobset &&
       is_owned_by(jobset->metadata, observed.job) && !jobset->metadata.deletion_timestamp &&
       !jobset->spec.suspend.value_or(false)) {
     plan.actions.push_back(suspend_only(*jobset));

@@ -6,18 +6,19 @@
 #include <string>
 
 #include "kube/model/json.hh"
+#include "runtimes/lifecycle/reason.hh"
 #include "runtimes/trainjob/plan.hh"
 
 namespace trainer {
 
-// The one owner reference of every child: the TrainJob as its controller.
+// Returns the one owner reference of every child: the TrainJob as its controller.
 kube::Json owner_reference(const TrainJob& job);
 kube::Json with_owner(kube::Json object, const TrainJob& job);
 bool is_owned_by(const kube::ObjectMeta& child, const TrainJob& job);
 
 // This is a reason why the job cannot have its children, as a text for people and for the status.
 struct Blocked {
-  std::string reason;
+  Reason reason;
   std::string message;
   bool is_recorded = false;  // an event has said it already
 };

@@ -1,5 +1,6 @@
 #include "runtimes/trainjob/deadline.hh"
 
+#include "runtimes/lifecycle/reason.hh"
 #include "runtimes/trainjob/conditions.hh"
 
 namespace trainer {
@@ -18,7 +19,7 @@ std::optional<kube::Time> deadline_of(const TrainJob& job, const TrainJobStatus&
 
 bool is_past_deadline(const TrainJobStatus& status) {
   const kube::Condition* failed = kube::find_condition(status.conditions, kFailed);
-  return failed && failed->is_true() && failed->reason == kDeadlineExceeded;
+  return failed && failed->is_true() && failed->reason == reasons::kDeadlineExceeded.name;
 }
 
 std::optional<kube::Time> expiry_of(const TrainJob& job, const TrainJobStatus& status) {

@@ -4,14 +4,11 @@
 #pragma once
 
 #include <optional>
-#include <string_view>
 
 #include "api/trainjob.hh"
 #include "kube/model/time.hh"
 
 namespace trainer {
-
-inline constexpr std::string_view kDeadlineExceeded = "DeadlineExceeded";
 
 // The job fails strictly after this instant, when activeDeadlineSeconds run out. They are counted
 // from creation or from the last resume. The result is nullopt without a limit or while the job is

@@ -8,6 +8,7 @@
 
 #include "runtimes/pipeline/plugin.hh"
 #include "runtimes/trainjob/difference.hh"
+#include "runtimes/trainjob/known_objects.hh"
 
 namespace trainer {
 namespace {
@@ -36,25 +37,23 @@ class DependentPlanner {
         key_{observed.job.metadata.ns, kube::ObjectMeta::of(dependent.object).name} {}
 
   std::optional<Blocked> run(bool is_refreshed) {
-    const std::string name = dependent_name(dependent_.resource, key_.name);
-    const auto found = observed_.dependents.find(name);
+    const kube::ReadObject* const known =
+        known_dependent(observed_, dependent_.resource, key_.name);
     const bool is_apply = dependent_.mode == DependentObject::Mode::kApply;
-    if (found == observed_.dependents.end()) {
+    if (!known) {
       // A create of an existing object fails, and so finds out whose the object is. The object is
       // read before a first apply, and when a JobSet proves that there was a create.
       if (is_apply || observed_.jobset)
-        plan_.needs_dependents.emplace_back(dependent_.resource, key_);
+        plan_.needs_objects.push_back({dependent_.resource, key_});
       else
         write(nullptr);
       return std::nullopt;
     }
-    if (!found->second) return write_missing();
-    const auto stored = observed_.dependent_objects.find(name);
-    if (stored == observed_.dependent_objects.end() || !stored->second) return std::nullopt;
-    if (!is_owned_by(kube::ObjectMeta::of(*stored->second), observed_.job)) return name_taken();
+    if (!known->exists()) return write_missing();
+    if (known->controller_uid != observed_.job.metadata.uid) return name_taken();
     // A running job's gang is not changed: its scheduler has counted on it.
     if (is_apply && (is_refreshed || observed_.job.is_suspended() || !observed_.jobset))
-      write(stored->second.get());
+      write(known->object.get());
     return std::nullopt;
   }
 
@@ -73,7 +72,7 @@ class DependentPlanner {
     if (!are_keys_in_use) write(nullptr);
     if (!are_keys_in_use || !has_pod("Pending")) return std::nullopt;
     return Blocked{
-        "ChildMissing",
+        reasons::kChildMissing,
         fmt::format("{} \"{}\" was deleted, and pods run with its keys, without which others "
                     "cannot start: delete JobSet \"{}\" to start all pods with new keys",
                     dependent_.resource.kind, key_.to_string(),
@@ -83,7 +82,7 @@ class DependentPlanner {
   std::optional<Blocked> name_taken() const {
     if (!dependent_.is_needed) return std::nullopt;
     return Blocked{
-        "ChildNameTaken",
+        reasons::kChildNameTaken,
         fmt::format(
             "{} \"{}\" exists and is not controlled by this TrainJob: delete it or create the "
             "TrainJob under another name",
@@ -96,8 +95,7 @@ class DependentPlanner {
     action.key = key_;
     action.owner_uid = observed_.job.metadata.uid;
     // If the API server has refused something, objects that pods do not need come last.
-    action.stage =
-        dependent_.is_needed || observed_.build_error.empty() ? kDependentStage : kLastStage;
+    action.stage = dependent_.is_needed || !observed_.refusal ? kDependentStage : kLastStage;
     action.body = with_owner(dependent_.object, observed_.job);
     if (stored && !is_dependent_changed(action.body, *stored)) return;
     action.verb = dependent_.mode == DependentObject::Mode::kApply ? kube::Action::Verb::kApply
@@ -116,22 +114,20 @@ class DependentPlanner {
 
 }  // namespace
 
-std::string dependent_name(const kube::Resource& resource, std::string_view name) {
-  std::string text = resource.kind;
-  if (!resource.group.empty()) text.append(".").append(resource.group);
-  return text.append("/").append(name);
-}
-
 bool is_dependent_missing(const TrainJobObserved& observed, const PipelineOptions& options) {
-  return std::any_of(
-      observed.dependents.begin(), observed.dependents.end(), [&](const auto& dependent) {
-        if (dependent.second) return false;
-        const auto all = refreshed(observed, options);
-        return std::none_of(all.begin(), all.end(), [&dependent](const DependentObject& each) {
-          return dependent.first ==
-                 dependent_name(each.resource, kube::ObjectMeta::of(each.object).name);
-        });
-      });
+  const auto& all = observed.objects.entries();
+  return std::any_of(all.begin(), all.end(), [&](const kube::NamedObjects::Entry& each) {
+    const bool is_runtime = each.name.resource.group == kTrainJobs.group;
+    if (!each.is_known || each.read.exists() || is_runtime ||
+        each.name == snapshot_object(observed.job) || !is_dependent_current(observed, each.read))
+      return false;
+    const auto refreshed_ones = refreshed(observed, options);
+    return std::none_of(refreshed_ones.begin(), refreshed_ones.end(),
+                        [&each](const DependentObject& one) {
+                          return one.resource == each.name.resource &&
+                                 kube::ObjectMeta::of(one.object).name == each.name.key.name;
+                        });
+  });
 }
 
 std::optional<Blocked> plan_dependent(const TrainJobObserved& observed,

@@ -95,7 +95,7 @@ const Json& owned_fields(const Json& object) {
   return Json::null();
 }
 
-// The item of `list` that a FieldsV1 key such as `k:{"name":"node"}` addresses.
+// Returns the item of `list` that a FieldsV1 key such as `k:{"name":"node"}` addresses.
 const Json* find_keyed(const Json& list, std::string_view field) {
   const auto keys = kube::parse_json(field.substr(2));
   if (!keys || !list.is_array()) return nullptr;

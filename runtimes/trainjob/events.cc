@@ -55,7 +55,8 @@ std::vector<kube::PlannedEvent> events_between(const TrainJobStatus& before,
     if (!is_finished(before)) {
       events.push_back(
           event(terminal->type == kFailed ? "Warning" : "Normal", terminal->type, after.message));
-      events.back().is_terminal = true;
+      using End = kube::PlannedEvent::End;
+      events.back().end = terminal->type == kFailed ? End::kFailed : End::kSucceeded;
     }
     return events;
   }
@@ -76,21 +77,21 @@ std::vector<kube::PlannedEvent> events_between(const TrainJobStatus& before,
 
 kube::PlannedEvent created_event(const TrainJob& job) {
   kube::PlannedEvent created = event("Normal", "Created", "created JobSet " + job.metadata.name);
-  created.is_of_actions = true;
+  created.time = kube::PlannedEvent::Time::kAfterActions;
   return created;
 }
 
 kube::PlannedEvent ignored_event(const std::string& what) {
   kube::PlannedEvent ignored =
       event("Warning", "SettingIgnored", "the pods start without this: " + what);
-  ignored.is_of_actions = true;
+  ignored.time = kube::PlannedEvent::Time::kAfterActions;
   return ignored;
 }
 
 kube::PlannedEvent scheduled_event(std::int32_t nodes) {
   kube::PlannedEvent scheduled =
       event("Normal", "Scheduled", fmt::format("{0} of {0} nodes have a machine", nodes));
-  scheduled.is_of_actions = true;
+  scheduled.time = kube::PlannedEvent::Time::kAfterActions;
   return scheduled;
 }
 

@@ -1,4 +1,4 @@
-// The first failure of a TrainJob: which pod, and how (docs/decisions/0001). Pure.
+// This file finds the first failure of a TrainJob: which pod, and how (docs/decisions/0001). Pure.
 #pragma once
 
 #include <optional>

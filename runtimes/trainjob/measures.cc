@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kube/model/meta.hh"
+#include "runtimes/lifecycle/reason.hh"
 #include "runtimes/trainjob/conditions.hh"
 
 namespace trainer {
@@ -12,46 +13,14 @@ constexpr std::string_view kPhases[] = {"Queued",    "Initializing", "Pending",
                                         "Starting",  "Running",      "Restarting",
                                         "Suspended", "Complete",     "Failed"};
 
-// phase.cc, lifecycle/reasons.cc, children.cc, snapshot.cc and unreadable.cc set these reasons.
-constexpr std::string_view kWaiting[] = {"CreatingPods",
-                                         "Scheduling",
-                                         "StartingContainers",
-                                         "WaitingForQuota",
-                                         "Suspended",
-                                         "InitializersRunning",
-                                         "NodesReplaced",
-                                         "WaitingForDeletion",
-                                         "Unschedulable",
-                                         "GangNotReady",
-                                         "SchedulingGated",
-                                         "QuotaExceeded",
-                                         "PodsRefused",
-                                         "JobsRefused",
-                                         "ServicesRefused",
-                                         "ClaimsRefused",
-                                         "PodsWaiting",
-                                         "ImagePullFailed",
-                                         "ConfigMissing",
-                                         "VolumeMissing",
-                                         "ContainerStartFailed",
-                                         "ContainersCrashing",
-                                         "ChildRefused",
-                                         "JobSetNameTaken",
-                                         "ChildNameTaken",
-                                         "ChildMissing",
-                                         "RuntimeNotFound",
-                                         "RuntimeSnapshotInvalid",
-                                         "RuntimeSnapshotLost",
-                                         "Unreadable"};
-
 // The JobSet's condition Failed has these reasons, and plan.cc sets others.
 constexpr std::string_view kFailures[] = {
-    "FailedJobs",       "ReachedMaxRestarts",          "FailJobSetFailurePolicyAction",
-    "DeadlineExceeded", "TrainingRuntimeNotSupported", kOtherMeasure};
+    reasons::kFailedJobs,       reasons::kReachedMaxRestarts,  reasons::kFailJobSet,
+    reasons::kDeadlineExceeded, reasons::kRuntimeNotSupported, reasons::kOther};
 
 std::string_view known(std::string_view word, std::span<const std::string_view> words) {
   const auto at = std::find(words.begin(), words.end(), word);
-  return at == words.end() ? kOtherMeasure : *at;
+  return at == words.end() ? reasons::kOther.name : *at;
 }
 
 }  // namespace
@@ -63,7 +32,9 @@ std::string_view phase_of(const TrainJobStatus& status) {
 std::string_view waiting_reason(const TrainJobStatus& status) {
   for (const std::string_view phase : {"Running", "Complete", "Failed"})
     if (status.phase == phase) return {};
-  return status.reason.empty() ? "CreatingPods" : known(status.reason, kWaiting);
+  if (status.reason.empty()) return reasons::kCreatingPods;
+  const Reason* const reason = find_reason(status.reason);
+  return reason ? reason->name : reasons::kOther.name;
 }
 
 std::string_view failure_reason(const TrainJobStatus& status) {
@@ -73,6 +44,36 @@ std::string_view failure_reason(const TrainJobStatus& status) {
 
 std::span<const std::string_view> failure_reasons() {
   return kFailures;
+}
+
+JobFacts facts_of(const TrainJob& job, const JobSet* jobset) {
+  JobFacts facts;
+  facts.ns = job.metadata.ns;
+  facts.runtime = job.spec.runtimeRef.name;
+  facts.phase = phase_of(job.status);
+  facts.waiting = waiting_reason(job.status);
+  facts.failure = failure_reason(job.status);
+  facts.created = job.metadata.creation_timestamp.value_or(kube::Time());
+  facts.reach(JobStep::kRunning, facts.phase == "Running");
+  facts.has_run =
+      facts.phase == "Restarting" || (job.is_suspended() && job.status.startTime.has_value());
+  if (jobset) {
+    const std::int32_t counted = jobset->status.restartsCountTowardsMax;
+    facts.restarts = JobRestarts{counted, jobset->status.restarts - counted};
+  }
+  return facts;
+}
+
+JobFacts facts_of_unreadable(const kube::Json& object) {
+  TrainJobStatus status;
+  status.phase = object.get("status").get_string("phase");
+  status.reason = reasons::kUnreadable;
+  JobFacts facts;
+  facts.ns = object.get("metadata").get_string("namespace");
+  facts.phase = phase_of(status);
+  facts.waiting = waiting_reason(status);
+  facts.has_run = true;
+  return facts;
 }
 
 }  // namespace trainer

@@ -20,8 +20,9 @@ kube::Time waits_since(const TrainJobObserved& observed, const TrainJobStatus& a
                               conditions, observed.now);
 }
 
-// A refusal of pods is an event of their Job. Else a pod that waits may have one. Events about a
-// JobSet are those of another JobSet controller: this program's own sets a condition.
+// A refusal of pods is an event of their Job. If no pods are refused, a pod that waits may have an
+// event. Events about a JobSet come from another JobSet controller: this program's own sets a
+// condition.
 std::optional<kube::EventSource> source_of(const TrainJobObserved& observed,
                                            const JobView* job_without_pods) {
   if (job_without_pods) return kube::EventSource{kube::kJobs.kind, job_without_pods->name};
@@ -34,8 +35,9 @@ std::optional<kube::EventSource> source_of(const TrainJobObserved& observed,
   return kube::EventSource{kJobSets.kind, observed.job.metadata.name};
 }
 
-// A Job controller or a scheduler that has not come to this job yet has nothing to say of it. The
-// scheduler's first message is on the pod; what it cannot say there, the kubelet says in events.
+// A Job controller or a scheduler that has not processed this job yet has made no events about it.
+// The scheduler's first message is on the pod. The kubelet reports in events what the scheduler
+// cannot know.
 bool has_anything_started(const TrainJobObserved& observed) {
   if (observed.jobs.empty()) return true;
   if (observed.pods.empty()) return observed.have_jobs_started();
@@ -57,11 +59,11 @@ NeededEvents needed_events(const TrainJobObserved& observed, const TrainJobStatu
   const auto source = source_of(observed, job_without_pods);
   const auto waited = observed.now - waits_since(observed, after, jobset);
   const bool is_begun = job_without_pods || has_anything_started(observed);
-  const auto patience = is_begun ? kEventPatience : kEventInterval;
-  if (source && waited >= patience) return {source, kEventInterval};
+  const auto delay = is_begun ? kube::kEventDelay : kube::kEventInterval;
+  if (source && waited >= delay) return {source, kube::kEventInterval};
   // A pod shows that a scheduler or kubelet has begun with it. No change that would start a
   // reconcile shows that the Job controller has begun with a Job.
-  const auto next = is_job_to_start(observed) ? kEventPatience : patience;
+  const auto next = is_job_to_start(observed) ? kube::kEventDelay : delay;
   return {std::nullopt, waited < next ? next - waited : next};
 }
 

@@ -29,7 +29,7 @@ std::int32_t to_count(std::int64_t value) {
       std::clamp<std::int64_t>(value, 0, std::numeric_limits<std::int32_t>::max()));
 }
 
-// One replicated job with its role and the first number of its places.
+// This is one replicated job with its role and the first number of its places.
 struct TrackedJob {
   std::string_view name;
   enum class Role { kTrains, kInitializes, kOther } role = Role::kOther;

@@ -1,4 +1,5 @@
-// A TrainJob's nodes: which replicated jobs train, and how far each of their pods is. Pure.
+// This file finds a TrainJob's nodes: which replicated jobs train, and how far each of their pods
+// is. Pure.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +14,8 @@
 
 namespace trainer {
 
-// The number of a job's nodes: the pods of the replicated jobs that train. An MPI launcher that
-// only launches does not count.
+// Returns the number of a job's nodes: the pods of the replicated jobs that train. An MPI launcher
+// that only launches does not count.
 std::int32_t count_nodes(const std::vector<PodSet>& pod_sets, const Runtime& runtime);
 
 // The counts are those of a job's nodes. A place is one node, whichever pod fills it now: an index

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
 #include <utility>
 
 #include "runtimes/trainjob/conditions.hh"
@@ -14,18 +12,6 @@
 
 namespace trainer {
 namespace {
-
-constexpr std::array<std::string_view, 11> kOrdinaryReasons = {"",
-                                                               "WaitingForQuota",
-                                                               "Suspended",
-                                                               "CreatingPods",
-                                                               "Scheduling",
-                                                               "StartingContainers",
-                                                               "NodesReady",
-                                                               "NodesNotReady",
-                                                               "InitializersRunning",
-                                                               "NodesReplaced",
-                                                               "WaitingForDeletion"};
 
 PhaseVerdict verdict(std::string_view phase, std::string_view reason, std::string message) {
   PhaseVerdict result;
@@ -61,8 +47,8 @@ PhaseVerdict suspended(const TrainJob& job, const TrainJobStatus& status) {
       is_queued ? fmt::format("waits in queue \"{}\" until Kueue admits it", queue->second)
                 : std::string("spec.suspend is true");
   if (active > 0) message += fmt::format("; {} still stopping", count_of(active, "Job"));
-  return is_queued ? verdict("Queued", "WaitingForQuota", std::move(message))
-                   : verdict("Suspended", "Suspended", std::move(message));
+  return is_queued ? verdict("Queued", reasons::kWaitingForQuota, std::move(message))
+                   : verdict("Suspended", reasons::kSuspended, std::move(message));
 }
 
 bool is_up(const NodeCounts& nodes) {
@@ -72,12 +58,12 @@ bool is_up(const NodeCounts& nodes) {
 PhaseVerdict running(const PodFacts& pods) {
   const NodeCounts& nodes = pods.nodes;
   if (nodes.ready >= nodes.total) {
-    return verdict("Running", "NodesReady",
+    return verdict("Running", reasons::kNodesReady,
                    fmt::format("{} of {} nodes are ready", nodes.ready, nodes.total));
   }
   if (const auto cause = dominant_cause(pods.waiting))
     return verdict("Running", cause->reason, cause->message);
-  return verdict("Running", "NodesNotReady",
+  return verdict("Running", reasons::kNodesNotReady,
                  fmt::format("{} of {} nodes are ready", nodes.ready, nodes.total));
 }
 
@@ -86,7 +72,7 @@ PhaseVerdict running(const PodFacts& pods) {
 PhaseVerdict node_failed(const PodFacts& pods, const TrainJobStatus& status) {
   std::string message = fmt::format("{} of {} nodes failed", pods.nodes.failed, pods.nodes.total);
   if (status.firstFailure) message += "; first failure: " + describe(*status.firstFailure);
-  return verdict("Running", "NodeFailed", std::move(message));
+  return verdict("Running", reasons::kNodeFailed, std::move(message));
 }
 
 // `is_restart` says that the JobSet restarts. If it is false, a Job replaces a pod, and nothing of
@@ -100,7 +86,7 @@ PhaseVerdict restarting(const JobSet& jobset, bool is_restart, const PodFacts& p
   std::string message = progress;
   if (condition) message = fmt::format("{}; {}", condition->message, progress);
   if (is_restart) message = fmt::format("restart {}: {}", jobset.status.restarts, message);
-  PhaseVerdict result = verdict("Restarting", "NodesReplaced", std::move(message));
+  PhaseVerdict result = verdict("Restarting", reasons::kNodesReplaced, std::move(message));
   result.is_unexplained = pods.earlier_step.empty();
   return result;
 }
@@ -116,7 +102,7 @@ PhaseVerdict without_pods(const TrainJobObserved& observed, const PodFacts* pods
   }
   const bool is_after_a_step = pods && !pods->earlier_step.empty();
   if (is_after_a_step) message += fmt::format("; {} runs first", pods->earlier_step);
-  PhaseVerdict result = verdict("Pending", "CreatingPods", std::move(message));
+  PhaseVerdict result = verdict("Pending", reasons::kCreatingPods, std::move(message));
   result.is_unexplained = observed.jobset && !is_after_a_step;
   return result;
 }
@@ -126,7 +112,7 @@ PhaseVerdict coming_up(const TrainJobObserved& observed, const PodFacts& pods) {
   const auto cause = dominant_cause(pods.waiting);
   if (nodes.created == 0 && pods.has_initializers && !pods.are_initializers_done) {
     if (pods.is_initializer_running && !cause) {
-      return verdict("Initializing", "InitializersRunning",
+      return verdict("Initializing", reasons::kInitializersRunning,
                      "the initializers fetch the model or the dataset");
     }
     if (cause)
@@ -139,9 +125,9 @@ PhaseVerdict coming_up(const TrainJobObserved& observed, const PodFacts& pods) {
   if (nodes.created == 0) return without_pods(observed, &pods);
   PhaseVerdict result =
       are_all_scheduled
-          ? verdict(phase, "StartingContainers",
+          ? verdict(phase, reasons::kStartingContainers,
                     fmt::format("{} of {} nodes are running", nodes.running, nodes.total))
-          : verdict(phase, "Scheduling",
+          : verdict(phase, reasons::kScheduling,
                     fmt::format("{} of {} nodes have a machine", nodes.scheduled, nodes.total));
   result.is_unexplained = true;
   return result;
@@ -188,8 +174,8 @@ const kube::Condition* restarting_condition(const JobSet& jobset) {
 }
 
 bool is_problem_reason(std::string_view reason) {
-  return std::find(kOrdinaryReasons.begin(), kOrdinaryReasons.end(), reason) ==
-         kOrdinaryReasons.end();
+  const Reason* const known = find_reason(reason);
+  return !reason.empty() && (!known || known->meaning == Reason::Meaning::kProblem);
 }
 
 PhaseVerdict compute_phase(const TrainJobObserved& observed, const TrainJobStatus& before,

@@ -1,4 +1,4 @@
-// The phase of a TrainJob, and why (status.phase, reason, message). Pure.
+// This file computes the phase of a TrainJob, and why (status.phase, reason, message). Pure.
 #pragma once
 
 #include <optional>

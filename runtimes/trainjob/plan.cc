@@ -1,4 +1,4 @@
-// The order of the rules of a TrainJob's life. Each rule is in the file of its name.
+// This file has the order of the rules of a TrainJob's life. Each rule is in the file of its name.
 #include "runtimes/trainjob/plan.hh"
 
 #include <fmt/format.h>
@@ -13,6 +13,7 @@
 #include "runtimes/trainjob/events.hh"
 #include "runtimes/trainjob/failure.hh"
 #include "runtimes/trainjob/finished_marker.hh"
+#include "runtimes/trainjob/known_objects.hh"
 #include "runtimes/trainjob/legacy.hh"
 #include "runtimes/trainjob/needed_events.hh"
 #include "runtimes/trainjob/phase.hh"
@@ -25,10 +26,10 @@ namespace {
 using std::chrono::milliseconds;
 
 // Nodes that run this soon after they got their machines need no event about the machines.
-constexpr std::chrono::seconds kPatience{5};
+constexpr std::chrono::seconds kScheduledEventDelay{5};
 
 void wake_within(TrainJobPlan& plan, std::chrono::microseconds wait) {
-  // Rounded up: waking before the moment would mean to wake twice.
+  // The wait is rounded up: a wake before the moment would need a second one.
   const auto delay = std::max(std::chrono::ceil<milliseconds>(wait), milliseconds(1));
   if (!plan.requeue_after || delay < *plan.requeue_after) plan.requeue_after = delay;
 }
@@ -50,8 +51,9 @@ class TrainJobPlanner {
     check_deadline();
     request_run_policy();
     if (!is_finished(after_)) children_ = plan_children(observed_, options_, plan_);
-    if (needs_reading()) return reading_only();
-    note_build_error();
+    if (!plan_.needs_objects.empty()) return reading_only();
+    plan_.read_stamp = stamp_of(observed_);
+    note_refusal();
     settle_status();
     note_progress();
     clean_up();
@@ -60,13 +62,13 @@ class TrainJobPlanner {
 
  private:
   static const JobSet* our_jobset(const TrainJobObserved& observed) {
-    const JobSet* jobset = observed.jobset ? observed.jobset : last_words(observed);
+    const JobSet* jobset = observed.jobset ? observed.jobset : ended_jobset(observed);
     return jobset && is_owned_by(jobset->metadata, observed.job) ? jobset : nullptr;
   }
 
-  // Only the end of a JobSet that is gone matters. One that was deleted before its end is made
-  // again.
-  static const JobSet* last_words(const TrainJobObserved& observed) {
+  // Only a JobSet that ended before it was deleted matters. One that was deleted before its end is
+  // made again.
+  static const JobSet* ended_jobset(const TrainJobObserved& observed) {
     const JobSet* gone = observed.deleted_jobset;
     const bool has_ended = gone && (kube::is_condition_true(gone->status.conditions, "Completed") ||
                                     kube::is_condition_true(gone->status.conditions, "Failed"));
@@ -89,14 +91,16 @@ class TrainJobPlanner {
     for (auto& each : after_.jobsStatus) each.active = each.ready = 0;
   }
 
-  // The runtime's defaults stay in the status, where no reconcile has to read the snapshot for
-  // them.
+  // The runtime's defaults are kept in the status, so that no reconcile has to read the snapshot
+  // for them.
   void note_run_policy() {
     if (!before_.runtimeSnapshotHash.empty()) return;
     const TrainJob& job = observed_.job;
-    const SnapshotView* const stored = observed_.snapshot ? observed_.snapshot->get() : nullptr;
-    const auto content = stored ? stored->content : observed_.live_runtime;
-    if (!content || (stored && stored->owner_uid != job.metadata.uid)) return;
+    const kube::ReadObject* stored = known_snapshot(observed_);
+    if (stored && stored->exists() && stored->controller_uid != job.metadata.uid) return;
+    if (!stored || !stored->exists()) stored = known_runtime(observed_);
+    const auto content = stored ? content_of(*stored) : nullptr;
+    if (!content) return;
     const auto runtime = runtime_in(*content, job.spec.runtimeRef, job.metadata.ns);
     if (!runtime) return;
     const RunPolicy defaults = (*runtime)->spec.runPolicy.value_or(RunPolicy());
@@ -104,21 +108,23 @@ class TrainJobPlanner {
     after_.ttlSecondsAfterFinished = defaults.ttlSecondsAfterFinished;
   }
 
-  // A job may end before its controller has written them. Its snapshot is still there then, or else
-  // the runtime.
+  // A job may end before its controller has written the defaults. Its snapshot still exists then,
+  // or else the runtime.
   void request_run_policy() {
     const bool ends_now = is_finished(after_) && !is_finished(before_);
     if (!ends_now || !before_.runtimeSnapshotHash.empty()) return;
     if (!is_supported_runtime(observed_.job.spec.runtimeRef)) return;
-    plan_.needs_snapshot = !observed_.snapshot;
-    plan_.needs_live_runtime = observed_.snapshot && !*observed_.snapshot &&
-                               !observed_.live_runtime && observed_.runtime_error.empty();
+    const kube::ReadObject* const snapshot = known_snapshot(observed_);
+    if (!snapshot)
+      plan_.needs_objects.push_back(snapshot_object(observed_.job));
+    else if (!snapshot->exists() && !known_runtime(observed_))
+      plan_.needs_objects.push_back(runtime_object(observed_.job));
   }
 
   void check_runtime_kind() {
     const RuntimeRef& ref = observed_.job.spec.runtimeRef;
     if (is_finished(after_) || is_supported_runtime(ref)) return;
-    fail(after_, "TrainingRuntimeNotSupported",
+    fail(after_, reasons::kRuntimeNotSupported,
          fmt::format("unsupported runtime: {}", runtime_kind_name(ref)), observed_.now);
   }
 
@@ -128,41 +134,40 @@ class TrainJobPlanner {
     if (!deadline) return;
     if (observed_.now <= *deadline)
       return plan_.due_within(*deadline - observed_.now + milliseconds(1));
-    fail(after_, kDeadlineExceeded, "TrainJob exceeded its active deadline", observed_.now);
-  }
-
-  bool needs_reading() const {
-    return plan_.needs_snapshot || plan_.needs_live_runtime || !plan_.needs_dependents.empty();
+    fail(after_, reasons::kDeadlineExceeded, "TrainJob exceeded its active deadline",
+         observed_.now);
   }
 
   TrainJobPlan reading_only() {
     TrainJobPlan needs;
-    needs.needs_snapshot = plan_.needs_snapshot;
-    needs.needs_live_runtime = plan_.needs_live_runtime;
-    needs.needs_dependents = std::move(plan_.needs_dependents);
+    needs.needs_objects = std::move(plan_.needs_objects);
+    needs.read_stamp = stamp_of(observed_);
     return needs;
   }
 
-  // This is the API server's answer to the last attempt. It is history once nothing is left to
-  // write.
-  void note_build_error() {
-    if (observed_.build_error.empty() || plan_.actions.empty() || children_.blocked) return;
-    std::string message = observed_.build_error;
-    // An earlier version has built the JobSet of a job that still waits, for example.
-    if (observed_.jobset && message.find("immutable") != message.npos)
+  // This is the API server's answer to the last attempt. It no longer matters when nothing is left
+  // to write.
+  void note_refusal() {
+    if (!observed_.refusal || plan_.actions.empty() || children_.blocked) return;
+    std::string message = observed_.refusal->message;
+    // This happens, for example, if an earlier version has built the JobSet of a job that still
+    // waits: fields of a JobSet cannot change.
+    const bool is_invalid_update = observed_.jobset && observed_.refusal->resource == kJobSets &&
+                                   observed_.refusal->code == kube::ErrorCode::kInvalid;
+    if (is_invalid_update)
       message += fmt::format("; or delete JobSet \"{}\" to have it made again",
                              observed_.job.metadata.key().to_string());
-    children_.blocked = Blocked{"ChildRefused", std::move(message), true};
+    children_.blocked = Blocked{reasons::kChildRefused, std::move(message), true};
   }
 
   void settle_status() {
     if (!is_finished(after_) && !children_.snapshot_hash.empty())
       after_.runtimeSnapshotHash = children_.snapshot_hash;
     if (children_.is_other_snapshot) {
-      // Known before the new one is written, or the job would be refused what it has written
-      // itself.
+      // The status forgets the old hash before the new text is written. Otherwise the job would be
+      // refused the text that it has written itself.
       after_.runtimeSnapshotHash.clear();
-      plan_.is_status_first = true;
+      plan_.status_time = kube::Plan::StatusTime::kBeforeActions;
     }
     const PodFacts facts = settle_nodes();
     if (facts.nodes.total > 0 && facts.nodes.scheduled >= facts.nodes.total)
@@ -180,14 +185,14 @@ class TrainJobPlanner {
     const std::vector<std::string> cuts = fit(after_);
     plan_.status_patch = status_patch(before_, after_);
     if (!plan_.status_patch) return;
-    plan_.is_status_minor = is_minor_change(before_, after_);
+    if (is_minor_change(before_, after_)) plan_.status_change = kube::Plan::StatusChange::kCounters;
     plan_.events = events_between(before_, after_, verdict, children_.blocked);
-    if (plan_.is_status_minor && !before_.phase.empty()) return;
+    if (plan_.is_status_minor() && !before_.phase.empty()) return;
     for (const std::string& cut : cuts)
       plan_.events.push_back({"Warning", "StatusTruncated", "status: " + cut});
   }
 
-  // Events that no difference of the status shows.
+  // These are the events that no difference of the status shows.
   void note_progress() {
     if (is_creating_jobset())
       plan_.events.insert(plan_.events.begin(), created_event(observed_.job));
@@ -195,12 +200,14 @@ class TrainJobPlanner {
     if (plan_.scheduled_since) note_scheduled(*plan_.scheduled_since);
   }
 
-  // Nodes that run soon need no such event: that they run is an event, too, and each is a request.
+  // Nodes that run soon need no such event: their start is an event, too, and each event is a
+  // request.
   void note_scheduled(kube::Time& since) {
     if (since == kube::Time()) return;
     const bool is_starting = after_.phase == "Starting";
     const auto waited = observed_.now - since;
-    if (is_starting && waited < kPatience) return wake_within(plan_, kPatience - waited);
+    if (is_starting && waited < kScheduledEventDelay)
+      return wake_within(plan_, kScheduledEventDelay - waited);
     since = kube::Time();
     if (is_starting)
       plan_.events.insert(plan_.events.begin(), scheduled_event(after_.nodes->total));
@@ -223,7 +230,7 @@ class TrainJobPlanner {
       return facts;
     }
     facts = survey_pods(*jobset_, observed_.pods, total_nodes);
-    // A finished job's pods may be swept away; how many there were stays on record.
+    // The pods of a finished job may be removed; the status keeps how many there were.
     if (!is_finished(before_)) set_nodes(facts.nodes.total, facts.nodes.ready);
     return facts;
   }
@@ -242,27 +249,29 @@ class TrainJobPlanner {
     }
     if (after_.startTime) return;
     if (terminal) {
-      // It ran and ended between two reconciles.
-      if (jobset_ && terminal->reason != kDeadlineExceeded)
+      // The job ran and ended between two reconciles.
+      if (jobset_ && terminal->reason != reasons::kDeadlineExceeded.name)
         after_.startTime = jobset_->metadata.creation_timestamp;
     } else if (facts.has_started) {
       after_.startTime = observed_.now.whole_seconds();
     }
   }
 
-  // No pod says why the job does not start: perhaps an event does.
+  // No pod says why the job does not start, but an event may say it.
   void request_events(const JobView* job_without_pods) {
     const NeededEvents needed = needed_events(observed_, after_, jobset_, job_without_pods);
     plan_.needs_events = needed.source;
     wake_within(plan_, needed.again_after);
   }
 
-  // A finished job leaves this to do. All of it is repeated until it is done, also when something
-  // fails in between.
+  // A finished job still needs these actions. All of them are repeated until they are done, also if
+  // one fails.
   void clean_up() {
     if (!is_finished(after_)) return;
+    // Nothing is built any more, and a snapshot may be large.
+    plan_.memory = kube::Plan::Memory::kForget;
     if (is_past_deadline(after_)) remove_jobset();
-    // Once the end is in the stored status.
+    // The mark is written when the stored status has the end.
     if (observed_.marks_finished && is_finished(before_)) mark();
     remove_after_ttl();
   }
@@ -274,7 +283,7 @@ class TrainJobPlanner {
   }
 
   void remove_jobset() {
-    plan_.is_status_first = plan_.status_patch.has_value();
+    if (plan_.status_patch.has_value()) plan_.status_time = kube::Plan::StatusTime::kBeforeActions;
     if (!observed_.jobset || observed_.jobset != jobset_ || jobset_->metadata.deletion_timestamp)
       return;
     kube::Action action;
@@ -290,9 +299,9 @@ class TrainJobPlanner {
     const auto expiry = expiry_of(observed_.job, after_);
     if (!expiry) return;
     if (observed_.now < *expiry) return plan_.due_within(*expiry - observed_.now);
-    // The end must be recorded, for clients that watch, before the object is deleted. Counters that
-    // would be held back meanwhile are not waited for.
-    if (plan_.status_patch && !plan_.is_status_minor) return wake_within(plan_, milliseconds(1));
+    // The end must be recorded, for clients that watch, before the object is deleted. Counters
+    // whose write may be delayed are not waited for.
+    if (plan_.status_patch && !plan_.is_status_minor()) return wake_within(plan_, milliseconds(1));
     plan_.status_patch.reset();
     kube::Action action;
     action.verb = kube::Action::Verb::kDelete;
@@ -339,9 +348,9 @@ std::optional<TrainJobStatus> status_before_restore(const TrainJob& job,
 }
 
 TrainJobPlan plan_trainjob(const TrainJobObserved& observed, const PipelineOptions& options) {
-  // Another controller's job gets nothing, not even a status. One that is being deleted
-  // keeps the status it ended with: its children go by their owner references, and what they do on
-  // the way out says nothing.
+  // A job of another controller gets nothing, not even a status. A job that is being deleted keeps
+  // the status that it ended with: its children are removed by their owner references, and their
+  // last changes say nothing about the job.
   if (!is_owned(observed.job) || observed.job.metadata.deletion_timestamp) return {};
   if (auto status = status_before_restore(observed.job, observed.job_object))
     return put_back(observed, std::move(*status));

@@ -4,7 +4,6 @@
 
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "kube/model/plan.hh"
@@ -14,11 +13,6 @@
 namespace trainer {
 
 struct TrainJobPlan : kube::Plan {
-  // These objects must be read live before this plan can be complete; the reconciler reads them and
-  // plans again.
-  bool needs_snapshot = false;
-  bool needs_live_runtime = false;
-  std::vector<std::pair<kube::Resource, kube::ObjectKey>> needs_dependents;
   // The number in a JobSet that was built, see TrainJobObserved.
   std::optional<std::int32_t> total_nodes;
   std::optional<kube::Time> scheduled_since;  // the next plan's
@@ -28,17 +22,12 @@ struct TrainJobPlan : kube::Plan {
 };
 
 // The plan never throws on objects of a cluster: a child of unexpected shape counts as absent or
-// becomes a reason in the status. A plan with needs_snapshot, needs_live_runtime or
-// needs_dependents holds nothing else: the caller reads these, and plans again.
+// becomes a reason in the status.
 TrainJobPlan plan_trainjob(const TrainJobObserved& observed, const PipelineOptions& options);
 
 // Returns the status of a job that was restored after it had finished, and has none yet: it follows
 // from the mark in its metadata (finished_marker.hh). The result is nullopt for every other job.
 std::optional<TrainJobStatus> status_before_restore(const TrainJob& job,
                                                     const kube::Json& job_object);
-
-// The key of a dependent object in TrainJobObserved: "KIND/NAME", for groups other than core
-// "KIND.GROUP/NAME".
-std::string dependent_name(const kube::Resource& resource, std::string_view name);
 
 }  // namespace trainer

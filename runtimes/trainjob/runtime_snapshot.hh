@@ -1,5 +1,5 @@
-// The content of a snapshot of a runtime. All jobs whose snapshots have the same text share one.
-// Pure.
+// This is the content of a snapshot of a runtime. All jobs whose snapshots have the same text share
+// one. Pure.
 #pragma once
 
 #include <memory>
@@ -10,11 +10,12 @@
 #include "api/trainjob.hh"
 #include "kube/model/error.hh"
 #include "kube/model/json.hh"
+#include "kube/model/named_objects.hh"
 
 namespace trainer {
 
 // Immutable once made, so that thousands of jobs can share one.
-struct RuntimeSnapshot {
+struct RuntimeSnapshot : kube::ReadContent {
   std::string text;        // data.runtime of the ConfigMap; "" where it is no runtime
   std::string hash;        // its SHA-256, hex
   bool is_object = false;  // else the text is no runtime, and `runtime` says why
@@ -49,7 +50,7 @@ bool is_text_of(const TrainJobStatus& status, std::string_view text);
 kube::Result<const Runtime*> runtime_in(const RuntimeSnapshot& snapshot, const RuntimeRef& ref,
                                         std::string_view ns);
 
-// The kind and group that a reference means; absent members read as their schema defaults.
+// Returns the kind and group that a reference means; absent members have their schema defaults.
 std::string_view kind_of(const RuntimeRef& ref);
 std::string_view group_of(const RuntimeRef& ref);
 bool is_cluster_scoped(const RuntimeRef& ref);

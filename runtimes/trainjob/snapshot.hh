@@ -9,19 +9,18 @@
 
 #include "api/trainjob.hh"
 #include "kube/model/plan.hh"
+#include "runtimes/lifecycle/reason.hh"
 #include "runtimes/trainjob/plan.hh"
 #include "runtimes/trainjob/runtime_snapshot.hh"
 
 namespace trainer {
-
-std::string snapshot_name(std::string_view job_name);
 
 // "TrainingRuntime" and "ClusterTrainingRuntime" of Trainer's group are the only kinds.
 bool is_supported_runtime(const RuntimeRef& ref);
 // "Deployment.apps": how a kind is named in messages; absent members read as their schema defaults.
 std::string runtime_kind_name(const RuntimeRef& ref);
 
-// The state of a job's snapshot.
+// This is the state of a job's snapshot.
 struct SnapshotState {
   enum class Kind {
     kUnread,        // ask for the ConfigMap
@@ -35,7 +34,7 @@ struct SnapshotState {
   std::shared_ptr<const RuntimeSnapshot> content;  // kUsable
   std::optional<kube::Action>
       create;  // kUsable: the ConfigMap is missing and must be written first
-  std::string reason;
+  const Reason* reason = nullptr;
   std::string message;
 };
 SnapshotState inspect_snapshot(const TrainJobObserved& observed);

@@ -4,6 +4,7 @@
 
 #include "api/api.hh"
 #include "kube/model/patch.hh"
+#include "runtimes/lifecycle/reason.hh"
 #include "runtimes/trainjob/phase.hh"
 
 namespace trainer {
@@ -21,7 +22,7 @@ bool is_minor_change(const TrainJobStatus& before, const TrainJobStatus& after) 
   // The status of a new job soon says more than that the job is being created: its pods explain it.
   // They also soon say that there is no room for them yet, which is so for most jobs of a burst.
   const bool is_explained_soon =
-      !is_problem_reason(after.reason) || after.reason == "Unschedulable";
+      !is_problem_reason(after.reason) || after.reason == reasons::kUnschedulable.name;
   const bool is_just_created = before.phase.empty() && is_explained_soon &&
                                (after.phase == "Pending" || after.phase == "Starting");
   return (before.phase == after.phase || is_just_created) &&

@@ -2,19 +2,11 @@
 // version. Pure.
 #pragma once
 
-#include <string_view>
-
 #include "kube/model/field_error.hh"
 #include "kube/model/json.hh"
 #include "kube/model/plan.hh"
 
 namespace trainer {
-
-inline constexpr std::string_view kUnreadable = "Unreadable";  // status.reason
-
-// This event reports any object that cannot be read, with a text of bounded length. The object's
-// children stay as they are.
-kube::PlannedEvent unreadable_event(const kube::FieldErrors& errors);
 
 // Reports once on the TrainJob why nothing happens for it: with status.reason "Unreadable" and an
 // event. Its children stay as they are. `object` is any JSON object with metadata. A job that has

@@ -34,7 +34,7 @@ RoleState make_role(const ReconcileContext& context, std::string_view name,
   return role;
 }
 
-// Such an object is not watched.
+// Such an object is not watched, so it is read again at this interval.
 constexpr std::chrono::seconds kBlockedInterval{10};
 
 bool owns(const Job& job, const Json& object) {
@@ -60,7 +60,7 @@ ReconcileContext::ReconcileContext(const Observed& of)
   for (const std::string_view role : framework.roles)
     if (const auto spec = job.spec.replicaSpecs.find(role); spec != job.spec.replicaSpecs.end())
       roles.push_back(make_role(*this, role, spec->second));
-  // A TFJob may have roles of any name: they get pods, and never decide.
+  // A TFJob may have roles of any name: these get pods, and never decide about the job.
   for (const auto& [role, spec] : job.spec.replicaSpecs)
     if (!framework.knows(role)) roles.push_back(make_role(*this, role, spec));
   std::unordered_map<std::string_view, const PodView**> places;
@@ -109,12 +109,13 @@ void ReconcileContext::report(std::string_view type, std::string reason, std::st
   if (is_known) return;
   kube::PlannedEvent event;
   event.type = type;
-  event.is_failure = reason == reason_of(kFailed);
   // Several events may report why a job has ended; the end is counted once.
-  event.is_terminal =
-      (event.is_failure || reason == reason_of(kSucceeded)) &&
-      std::none_of(plan.events.begin(), plan.events.end(),
-                   [](const kube::PlannedEvent& other) { return other.is_terminal; });
+  using End = kube::PlannedEvent::End;
+  const bool is_counted =
+      std::any_of(plan.events.begin(), plan.events.end(),
+                  [](const kube::PlannedEvent& other) { return other.end != End::kNone; });
+  if (!is_counted && reason == reason_of(kFailed)) event.end = End::kFailed;
+  if (!is_counted && reason == reason_of(kSucceeded)) event.end = End::kSucceeded;
   event.reason = std::move(reason);
   event.message = std::move(message);
   plan.events.push_back(std::move(event));
@@ -125,7 +126,7 @@ void ReconcileContext::note(std::string_view type, std::string_view reason, std:
   event.type = type;
   event.reason = reason;
   event.message = std::move(message);
-  event.is_of_actions = true;
+  event.time = kube::PlannedEvent::Time::kAfterActions;
   plan.events.push_back(std::move(event));
 }
 
@@ -199,9 +200,11 @@ void ReconcileContext::patch(const kube::Resource& resource, const std::string& 
 
 const Json* ReconcileContext::find_dependent(const kube::Resource& resource,
                                              const std::string& object_name) {
-  const auto found = observed.dependents.find(dependent_name(resource, object_name));
-  if (found != observed.dependents.end()) return found->second.get();
-  plan.needs_dependents.emplace_back(resource, kube::ObjectKey{job.metadata.ns, object_name});
+  const kube::Resource* const groups = pod_groups_of(observed.settings);
+  if (observed.watched_pod_group && groups && resource == *groups)
+    return observed.watched_pod_group->get();
+  if (const auto* known = observed.objects.find(resource, object_name)) return known->object.get();
+  plan.needs_objects.push_back({resource, {job.metadata.ns, object_name}});
   return nullptr;
 }
 

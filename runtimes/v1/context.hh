@@ -19,7 +19,7 @@ inline constexpr std::string_view kSucceeded = "Succeeded";
 inline constexpr std::string_view kSuspended = "Suspended";
 inline constexpr std::string_view kFailed = "Failed";
 
-// One role with its pods.
+// This is one role with its pods.
 struct RoleState {
   std::string name;  // "Worker"
   std::string type;  // "worker": the same in names and labels
@@ -76,7 +76,7 @@ struct ReconcileContext {
   // Another owner's object has a name that the job needs. Returns false: the job waits.
   bool block(std::string message);
 
-  // A new object of this job: name, namespace and owner are added to `body`.
+  // Creates a new object of this job: name, namespace and owner are added to `body`.
   void create(const kube::Resource& resource, std::string object_name, kube::Json body, int stage,
               std::string_view failure_reason);
   void remove(const kube::Resource& resource, const std::string& object_name, std::string uid,

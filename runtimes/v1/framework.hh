@@ -114,7 +114,7 @@ struct Framework {
                 std::vector<std::string>& warnings) = nullptr;
   // These rules are only for new jobs: stored ones may break them, and go on. May be nullptr.
   void (*check_new)(const Job& job, kube::FieldErrors& errors) = nullptr;
-  // Warnings beyond the common ones; may be nullptr. The job has its defaults.
+  // Adds warnings beyond the common ones; may be nullptr. The job has its defaults.
   void (*warn)(const Job& job, std::vector<std::string>& warnings) = nullptr;
   // Environment, init containers and volumes of a pod. The job has its defaults.
   void (*set_cluster_spec)(const Job& job, const PodSlot& slot, const Settings& settings,
@@ -142,7 +142,7 @@ struct Framework {
 // Returns those of this program, in the order PyTorchJob, TFJob, XGBoostJob, PaddleJob, JAXJob,
 // MPIJob.
 std::span<const Framework* const> frameworks();
-// One of them by its kind, in any case ("pytorchjob"); nullptr for others.
+// Returns one of them by its kind, in any case ("pytorchjob"); nullptr for others.
 const Framework* find_framework(std::string_view kind);
 
 // Returns the CRD of a kind. V1 jobs are installed apart from the other kinds. `framework` outlives

@@ -17,10 +17,8 @@ constexpr std::pair<std::string_view, std::string_view> kPhases[] = {{kFailed, "
                                                                      {kRestarting, "Restarting"},
                                                                      {kRunning, "Running"}};
 
-constexpr std::string_view kBackoffLimit = "BackoffLimitExceeded";
-constexpr std::string_view kDeadline = "DeadlineExceeded";
-constexpr std::string_view kPods = "PodsFailed";
-constexpr std::string_view kFailures[] = {kBackoffLimit, kDeadline, kPods};
+constexpr std::string_view kFailures[] = {reasons::kBackoffLimitExceeded,
+                                          reasons::kDeadlineExceeded, reasons::kPodsFailed};
 
 }  // namespace
 
@@ -45,12 +43,24 @@ std::string_view waiting_reason(const JobStatus& status, std::string_view phase)
 
 std::string_view failure_reason(const JobStatus& status) {
   if (!is_condition_true(status, kFailed)) return {};
-  if (is_out_of_retries(status)) return kBackoffLimit;
-  return is_out_of_time(status) ? kDeadline : kPods;
+  if (is_out_of_retries(status)) return reasons::kBackoffLimitExceeded;
+  return is_out_of_time(status) ? reasons::kDeadlineExceeded.name : reasons::kPodsFailed.name;
 }
 
 std::span<const std::string_view> failure_reasons() {
   return kFailures;
+}
+
+JobFacts facts_of(const Job& job) {
+  JobFacts facts;
+  facts.ns = job.metadata.ns;
+  facts.phase = phase_of(job.status);
+  facts.waiting = waiting_reason(job.status, facts.phase);
+  facts.failure = failure_reason(job.status);
+  facts.created = job.metadata.creation_timestamp.value_or(kube::Time());
+  facts.reach(JobStep::kRunning, facts.phase == "Running");
+  facts.has_run = has_run(job.status);
+  return facts;
 }
 
 }  // namespace trainer::v1

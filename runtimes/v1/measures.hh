@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "api/v1job.hh"
+#include "runtimes/lifecycle/facts.hh"
 
 namespace trainer::v1 {
 
@@ -19,5 +20,8 @@ std::string_view waiting_reason(const JobStatus& status, std::string_view phase)
 std::string_view failure_reason(const JobStatus& status);
 // All values of failure_reason() but "".
 std::span<const std::string_view> failure_reasons();
+
+// Returns the facts of the stored status.
+JobFacts facts_of(const Job& job);
 
 }  // namespace trainer::v1

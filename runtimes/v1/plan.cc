@@ -1,4 +1,4 @@
-// One reconcile of a V1 job, in the order of pkg/controller.v1/common/job.go, ReconcileJobs.
+// A reconcile of a V1 job follows the order of pkg/controller.v1/common/job.go, ReconcileJobs.
 #include "runtimes/v1/plan.hh"
 
 #include <fmt/format.h>
@@ -28,6 +28,7 @@ void mark(ReconcileContext& context) {
 }
 
 void finish(ReconcileContext& context) {
+  context.plan.memory = kube::Plan::Memory::kForget;
   clean_up_finished(context);
   expire(context);
   if (context.observed.settings.marks_finished && !context.plan.counts.deleted) mark(context);
@@ -66,7 +67,7 @@ bool has_pods_that_end(const Observed& observed) {
                      [](const PodView* pod) { return pod->is_deleting; });
 }
 
-// `invalid`: of a job that no webhook checks. Only what stops a job is done then.
+// `invalid` has the errors of a job that no webhook checks. Such a job is only stopped.
 void run(ReconcileContext& context, const kube::FieldErrors& invalid) {
   if (context.is_finished()) return finish(context);
   context.set_condition(
@@ -79,7 +80,7 @@ void run(ReconcileContext& context, const kube::FieldErrors& invalid) {
     if (invalid.empty()) sync_dependents();
     return suspend(context);
   }
-  // Its old pods would count as failures of the new run, and have the names of the new ones.
+  // The old pods would count as failures of the new run, and they have the names of the new ones.
   if (context.is_true(kSuspended) && has_pods_that_end(context.observed))
     return context.relay("Normal", context.reason_of("WaitsForPods"),
                          fmt::format("{} {} is resumed once the pods of its last run have ended",
@@ -88,22 +89,23 @@ void run(ReconcileContext& context, const kube::FieldErrors& invalid) {
   relay_troubles(context);
   record_first_failure(context);
   if (exceeds_limits(context)) {
-    context.plan.is_status_first = true;
+    context.plan.status_time = kube::Plan::StatusTime::kBeforeActions;
     return clean_up_finished(context);
   }
   if (!invalid.empty()) return refuse(context, invalid);
   if (context.is_too_large)
     return refuse(context, {*too_large(context.framework, context.job, context.observed.settings)});
-  // An autoscaler does not wait for the gang; what an MPIJob has beside its pods does.
+  // An autoscaler does not wait for the gang; the other objects of an MPIJob do.
   const bool may_start = sync_pod_group(context);
   if (!may_start && !context.framework.lone_role.empty()) return;
   if (!sync_dependents() || !may_start) return;
   update_status(context);
   if (context.is_finished()) {
     // A job that ends gets no new pod. It is cleaned up in the next reconcile, which sees the
-    // status of this one; but a cleanPodPolicy does not keep what the job was scaled down by.
+    // status of this one. But a cleanPodPolicy does not keep the pods by which the job was scaled
+    // down.
     if (!context.leaves_pods) remove_surplus(context);
-    context.plan.is_status_first = true;
+    context.plan.status_time = kube::Plan::StatusTime::kBeforeActions;
     return context.plan.requeue_within(std::chrono::milliseconds(0));
   }
   if (!context.leaves_pods) sync_pods(context, kBatch);
@@ -167,9 +169,9 @@ JobPlan plan(const Observed& observed) {
     return std::move(context.plan);
   }
   run(context, invalid);
-  if (!context.plan.needs_dependents.empty()) {
+  if (!context.plan.needs_objects.empty()) {
     JobPlan needs;
-    needs.needs_dependents = std::move(context.plan.needs_dependents);
+    needs.needs_objects = std::move(context.plan.needs_objects);
     needs.relayed = observed.relayed.value_or(std::unordered_set<std::uint64_t>());
     return needs;
   }
@@ -183,7 +185,8 @@ std::vector<kube::Json> all_children(const Framework& framework, const Job& job,
                                      const Settings& settings) {
   Job running = job;
   running.spec.runPolicy.suspend = false;
-  const Observed observed{framework, running, {}, {}, {}, {}, settings, {}};
+  const kube::NamedObjects none;
+  const Observed observed{framework, running, {}, {}, none, {}, {}, settings, {}};
   ReconcileContext context(observed);
   if (context.is_too_large) return {};
   sync_pod_group(context);

@@ -2,15 +2,14 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <unordered_set>
-#include <utility>
 #include <vector>
 
 #include "api/v1job.hh"
+#include "kube/model/named_objects.hh"
 #include "kube/model/plan.hh"
 #include "kube/model/time.hh"
 #include "runtimes/v1/framework.hh"
@@ -23,11 +22,6 @@ struct ServiceView {
   std::string uid;
   bool is_deleting = false;
 };
-
-// These are HorizontalPodAutoscaler, PodGroup, and the objects of an MPIJob, by
-// trainer::dependent_name() (runtimes/trainjob/plan.hh): "ConfigMap/p-config",
-// "PodGroup.scheduling.volcano.sh/p".
-using Dependents = std::map<std::string, std::shared_ptr<const kube::Json>, std::less<>>;
 
 // Upstream's CRDs do not have these members of a status. If those CRDs are installed, the API
 // server drops the members from what is written.
@@ -46,9 +40,11 @@ struct Observed {
   const Job& job;                    // the stored job (but see with_extensions()), without defaults
   std::vector<const PodView*> pods;  // with this job's uid as controller owner
   std::vector<ServiceView> services;  // the services with this uid as controller owner
-  // These are the stored objects, whoever owns them. An object that is null is known to be absent;
-  // one without an entry is not known.
-  Dependents dependents;
+  // HorizontalPodAutoscaler, PodGroup, and the objects that an MPIJob has beside its pods. They are
+  // the stored ones, of any owner.
+  const kube::NamedObjects& objects;
+  // The PodGroup where PodGroups are watched; a null pointer where there is none.
+  std::optional<std::shared_ptr<const kube::Json>> watched_pod_group;
   // This is JobPlan::relayed of the last plan of this process. nullopt says that this process sees
   // the job for the first time. If that job has a status, an earlier process has made the events of
   // its troubles.
@@ -59,11 +55,6 @@ struct Observed {
 };
 
 struct JobPlan : kube::Plan {
-  // These must be known before the plan can be complete. The plan holds nothing else then: the
-  // caller reads them (from a cache or live), and plans again.
-  std::vector<std::pair<kube::Resource, kube::ObjectKey>> needs_dependents;
-  // Another owner's object is in the way. The next plan needs the dependents that exist then.
-  bool is_blocked = false;
   // These are hashes of the events that ReconcileContext::relay() has planned, most of them about
   // troubles of pods (PodView::Trouble). An event is not made again while its hash is here.
   std::unordered_set<std::uint64_t> relayed;

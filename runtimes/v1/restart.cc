@@ -1,4 +1,4 @@
-// Failed pods: restarted, or the end of the job (pkg/controller.v1/common/pod.go, ReconcilePods).
+// A failed pod is restarted, or ends the job (pkg/controller.v1/common/pod.go, ReconcilePods).
 #include <fmt/format.h>
 
 #include <set>
@@ -9,7 +9,8 @@
 namespace trainer::v1 {
 namespace {
 
-// The exit code if the required container has none, as after an eviction: upstream's number.
+// The exit code is this if the required container has none, for example after an eviction. It is
+// upstream's number.
 constexpr std::int32_t kUnknownExitCode = 0xbeef;
 
 std::int32_t exit_code_of(const Framework& framework, const PodView& pod) {
@@ -21,8 +22,8 @@ void count_restart(ReconcileContext& context, const PodView& pod) {
   context.status.restarts =
       kube::saturating_add(context.status.restarts, kube::saturating_add(1, pod.restarts));
   context.status.restartedPods.push_back(pod.uid);
-  // Counted before the pod is deleted, or a lost answer would lose the count.
-  context.plan.is_status_first = true;
+  // The restart is counted before the pod is deleted. Otherwise a lost answer would lose the count.
+  context.plan.status_time = kube::Plan::StatusTime::kBeforeActions;
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Conditions, first failure, and what of a status is written
-// (pkg/controller.v1/*/..._controller.go, UpdateJobStatus).
+// This file writes conditions and the first failure, and decides which parts of a status are
+// written (pkg/controller.v1/*/..._controller.go, UpdateJobStatus).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,11 +17,11 @@ namespace {
 
 using kube::Json;
 
-// Failures within this time belong to one incident: the others of a collective operation end when
-// it times out.
+// Failures within this time belong to one incident: the other processes of a collective operation
+// end when it times out.
 constexpr std::chrono::minutes kIncident{30};
 
-// The words of those who refuse have no limit of their own.
+// A message of an API server or webhook that refuses a child has no limit of its own.
 constexpr std::size_t kMaxMessage = 4'096;
 
 void count_changes(ReconcileContext& context) {
@@ -53,15 +53,15 @@ void succeed(ReconcileContext& context, std::string message) {
 }
 
 void fail(ReconcileContext& context, std::string message, std::string_view reason) {
-  // Where an exit code has failed the job already, its condition stays.
+  // If an exit code has failed the job already, its condition stays.
   context.report("Normal", context.reason_of(kFailed), message);
   if (!context.status.completionTime)
     context.status.completionTime = context.observed.now.whole_seconds();
   context.set_condition(kFailed, true, reason, std::move(message));
 }
 
-// The earliest failure of a pod that exists. The recorded one, whose pod may be deleted, stays
-// unless that is earlier, or of a later incident.
+// Records the earliest failure of a pod that exists. The recorded failure, whose pod may be
+// deleted, stays unless the other one is earlier or of a later incident.
 void record_first_failure(ReconcileContext& context) {
   auto& recorded = context.status.firstFailure;
   std::optional<FirstFailure> first;
@@ -91,8 +91,8 @@ void relay_troubles(ReconcileContext& context) {
                     trouble.message);
 }
 
-// It is the first condition, and exists only while a child is refused: the column STATE and some
-// clients read the last one.
+// ReplicaFailure is the first condition, and exists only while a child is refused: the column STATE
+// and some clients read the last condition.
 void report_refusal(ReconcileContext& context) {
   auto& conditions = context.status.conditions;
   std::erase_if(conditions, [](const auto& each) { return each.type == kReplicaFailure; });
@@ -115,8 +115,8 @@ void finish_status(ReconcileContext& context) {
   count_changes(context);
   Json difference = kube::merge_diff(write(before), write(context.status));
   if (difference.is_null()) return;
-  context.plan.is_status_minor =
-      difference.size() == 1 && difference.find("replicaStatuses") != nullptr;
+  if (difference.size() == 1 && difference.find("replicaStatuses") != nullptr)
+    context.plan.status_change = kube::Plan::StatusChange::kCounters;
   context.plan.status_patch = Json::object({{"status", std::move(difference)}});
 }
 

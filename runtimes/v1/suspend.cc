@@ -1,4 +1,4 @@
-// Suspending and resuming (pkg/controller.v1/common/job.go, ReconcileJobs).
+// A job is suspended and resumed here (pkg/controller.v1/common/job.go, ReconcileJobs).
 #include <fmt/format.h>
 
 #include "runtimes/v1/policies.hh"
@@ -15,8 +15,9 @@ void suspend(ReconcileContext& context) {
   if (context.is_true(kRunning)) context.set_condition(kRunning, false, kSuspended, text);
   if (context.is_true(kSuspended)) return;
   context.set_condition(kSuspended, true, kSuspended, text);
-  // Known before the pods go: a job that is resumed meanwhile must know that they end for that.
-  context.plan.is_status_first = true;
+  // The status is written before the pods are deleted. Otherwise a job that is resumed meanwhile
+  // would not know that its pods end because it was suspended.
+  context.plan.status_time = kube::Plan::StatusTime::kBeforeActions;
   context.report("Normal", context.reason_of(kSuspended), text);
 }
 
@@ -27,7 +28,7 @@ void resume(ReconcileContext& context) {
   context.set_condition(kSuspended, false, "Resumed", text);
   context.report("Normal", context.reason_of("Resumed"), text);
   context.status.startTime = context.observed.now.whole_seconds();
-  // The pods of the last run count no more, also where the new ones wait for their gang.
+  // The pods of the last run no longer count, also while the new ones wait for their gang.
   if (context.status.replicaStatuses)
     for (auto& [role, counters] : *context.status.replicaStatuses)
       counters.active = counters.succeeded = counters.failed = 0;

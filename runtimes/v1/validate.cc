@@ -55,7 +55,7 @@ void check_role(const Framework& framework, const std::string& role, const Repli
         fmt::format("must have at least one container with name {}", framework.container)));
 }
 
-// The largest name of a pod of this role; an elastic job may grow.
+// Returns the largest name of a pod of this role; an elastic job may grow.
 std::string largest_name(const Framework& framework, const Job& job, const std::string& role,
                          const ReplicaSpec& spec) {
   std::int32_t replicas = spec.replicas.value_or(1);

@@ -1,26 +1,25 @@
-// Texts of bounded length, since what others wrote must fit into a status, and numbers in texts.
+// Texts of other users are cut to bounded length, since they must fit into a status. Numbers are
+// read from texts.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "kube/model/text.hh"
+#include "kube/model/visible_text.hh"
 
 namespace trainer {
 
-// The first or the last `limit` bytes at most, cut between characters, as kube::visible_text().
-std::string keep_head(std::string_view text, std::size_t limit);
-std::string keep_tail(std::string_view text, std::size_t limit);
-
+using kube::keep_head;
+using kube::keep_tail;
 using kube::to_lower;
 
-// As kube::parse_number(), of a number that is not negative.
+// This is kube::parse_number() for a number that is not negative.
 std::optional<std::int32_t> parse_unsigned(std::string_view text);
 
-// "1 pod", "3 pods"; the plural ends in "s".
+// Returns "1 pod" or "3 pods"; the plural ends in "s".
 std::string count_of(std::int64_t count, std::string_view noun);
 
 }  // namespace trainer

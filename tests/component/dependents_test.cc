@@ -90,7 +90,8 @@ struct Fixture : trainer::test::IdleManager {
     Json object = *kube::parse_json(jobset);
     object["metadata"]
         .set("resourceVersion", std::to_string(100 + ++version))
-        .set("creationTimestamp", "2025-01-01T00:00:00Z");
+        .set("creationTimestamp", "2025-01-01T00:00:00Z")
+        .set("uid", jobset_uid);
     object.set(member, std::move(value));
     REQUIRE(jobsets().upsert(kube::print_json(object)));
   }
@@ -110,6 +111,7 @@ struct Fixture : trainer::test::IdleManager {
   int generation = 1;
   bool is_suspended = true;
   std::string jobset;
+  std::string jobset_uid = "js";
 
  private:
   std::string snapshot;
@@ -146,7 +148,8 @@ TEST_CASE_METHOD(Fixture,
   SECTION("a restart is counted") {
     see_jobset("status", Json::object({{"restarts", 1}}));
     CHECK(writes_group());
-    // Also of a JobSet that was made again.
+    // The JobSet is made again.
+    jobset_uid = "js2";
     see_jobset("status", Json::object({{"restarts", 0}}));
     CHECK_FALSE(writes_group());
     see_jobset("status", Json::object({{"restarts", 1}}));

@@ -4,9 +4,7 @@
 #include <vector>
 
 #include "api/api.hh"
-#include "controller/kinds/trainjob/job_reader.hh"
 #include "kube/model/json_text.hh"
-#include "runtimes/trainjob/children.hh"
 #include "tests/component/idle_manager.hh"
 #include "tests/support/catch.hh"
 
@@ -58,13 +56,6 @@ struct Fixture : trainer::test::IdleManager {
     return lines;
   }
 };
-
-TrainJob trainjob() {
-  auto read = read_trainjob(*kube::parse_json(
-      R"({"metadata":{"name":"j","namespace":"n","uid":"u1"},"spec":{"runtimeRef":{"name":"rt"}}})"));
-  REQUIRE(read);
-  return std::move(*read);
-}
 
 }  // namespace
 
@@ -120,38 +111,6 @@ TEST_CASE_METHOD(Fixture, "a Service elsewhere enqueues nothing") {
     REQUIRE(services.remove(service(ns)));
   }
   CHECK(enqueued == std::vector<std::string>{"jobset n/js now"});
-}
-
-TEST_CASE_METHOD(Fixture,
-                 "of a Secret, and of an object of another owner, only the owner is kept") {
-  struct Case {
-    kube::Resource resource;
-    std::string owner;
-    bool is_kept;
-  };
-  const Case cases[] = {{kube::kSecrets, "u1", false},
-                        {kube::kConfigMaps, "u1", true},
-                        {kube::kConfigMaps, "another", false}};
-  const TrainJob trained = trainjob();
-  for (const Case& c : cases) {
-    CAPTURE(c.resource.kind, c.owner);
-    JobReader reader(client, jobsets(), false);
-    const kube::ObjectKey key{"n", "d-" + c.owner};
-    const std::string large(900'000, 'x');
-    api.on("GET", kube::api_path(c.resource, key))
-        .answer(200, R"({"kind":")" + c.resource.kind + R"(","metadata":{"name":"d","namespace":"n",
-          "ownerReferences":[{"apiVersion":"a/v1","kind":"TrainJob","name":"j","uid":")" +
-                         c.owner + R"(","controller":true}]},"data":{"k":")" + large + R"("}})");
-    TrainJobPlan plan;
-    plan.needs_dependents.emplace_back(c.resource, key);
-    const auto state = std::make_shared<JobState>();
-    JobReader::Reads reads;
-    const auto has_read = kube::run_task(io, reader.read_needs(trained, plan, state, reads));
-    REQUIRE(has_read);
-    const auto kept = state->dependent_objects.at(dependent_name(c.resource, key.name));
-    CHECK((kept->find("data") != nullptr) == c.is_kept);
-    CHECK(is_owned_by(kube::ObjectMeta::of(*kept), trained) == (c.owner == "u1"));
-  }
 }
 
 TEST_CASE_METHOD(Fixture, "a long text is compressed also while its job runs") {

@@ -1,4 +1,5 @@
-// Which watch events enqueue which objects, and in which form caches keep objects.
+// These tests check which watch events enqueue which objects, and in which form caches keep
+// objects.
 #include "kube/manager/pending_status_writes.hh"
 #include "kube/manager/plan_runner.hh"
 #include "kube/model/json_text.hh"
@@ -26,7 +27,7 @@ struct Fixture : trainer::test::IdleManager {
         });
     kube::Plan plan;
     plan.status_patch = Json::object({{"status", Json::object()}});
-    plan.is_status_minor = is_minor;
+    if (is_minor) plan.status_change = kube::Plan::StatusChange::kCounters;
     auto& plan_runner = context(controller).plan_runner;
     if (is_minor) {  // counters have waited long enough
       plan_runner.delay_of(kube::Debounce::kCounters, uid);
@@ -235,7 +236,7 @@ TEST_CASE_METHOD(Fixture, "suspended and finished objects are compressed, and re
       {R"({"status":{"conditions":[{"type":"Suspended","status":"True"}]}})", false},
       {R"({"status":{"conditions":"Complete"}})", false},
   };
-  // A script, as the SDK sends one with each job.
+  // This is a script in the form in which the SDK sends one with each job.
   std::string script;
   for (int line = 0; line < 60; ++line) script += "loss[" + std::to_string(line * line) + "]\n";
   for (const auto& c : cases) {
@@ -317,7 +318,7 @@ TEST_CASE("a text without a readable head is no object") {
   CHECK_FALSE(kube::StoredObjectTransform(kTrainJobs)(
       R"({"metadata":{"name":"j","resourceVersion":"1"},"spec":)" + deep + std::string(300, ']') +
       "}"));
-  // Of its body only the end is searched: decoding it shows that it is no object.
+  // Only the end of its body is searched: decoding it shows that it is no object.
   const auto stored = kube::StoredObjectTransform(kTrainJobs)(
       R"({"metadata":{"name":"j","resourceVersion":"1"},"spec":{"a":nothing}})");
   REQUIRE(stored);

@@ -7,6 +7,7 @@
 #include "api/api.hh"
 #include "runtimes/jobset/plan.hh"
 #include "runtimes/plugins/registry.hh"
+#include "runtimes/trainjob/known_objects.hh"
 #include "runtimes/trainjob/plan.hh"
 #include "tests/instructions/figures.hh"
 #include "tests/instructions/objects.hh"
@@ -37,9 +38,11 @@ jobset::Observed observed_jobset(const JobSet& jobset) {
 void plan_trainjob_new(int times) {
   const kube::Json stored = object("trainjob-new");
   const TrainJob job = read(read_trainjob, stored);
-  TrainJobObserved observed{job, stored};
-  observed.snapshot = nullptr;
-  observed.live_runtime = snapshot_of(object("clustertrainingruntime"));
+  kube::NamedObjects objects;
+  objects.set(snapshot_object(job), {});
+  objects.set(runtime_object(job),
+              {.content = snapshot_of(object("clustertrainingruntime")), .is_new = true});
+  TrainJobObserved observed{job, stored, objects};
   observed.now = kNow;
   const PipelineOptions options(production_plugins());
   for (int i = 0; i < times; ++i) {
@@ -52,12 +55,13 @@ void plan_trainjob_running(int times) {
   const kube::Json stored_jobset = object("jobset");
   const TrainJob job = read(read_trainjob, stored);
   const JobSet jobset = read(read_jobset, stored_jobset);
-  TrainJobObserved observed{job, stored};
-  auto snapshot = std::make_shared<SnapshotView>();
-  snapshot->owner_uid = job.metadata.uid;
+  kube::NamedObjects objects;
   const kube::Json config_map = object("configmap");
-  snapshot->content = snapshot_from(config_map.find_path({"data", "runtime"})->as_string());
-  observed.snapshot = std::shared_ptr<const SnapshotView>(std::move(snapshot));
+  objects.set(snapshot_object(job),
+              {.object = std::make_shared<const kube::Json>(kube::Json::object()),
+               .content = snapshot_from(config_map.find_path({"data", "runtime"})->as_string()),
+               .controller_uid = job.metadata.uid});
+  TrainJobObserved observed{job, stored, objects};
   observed.jobset = &jobset;
   observed.jobset_object = &stored_jobset;
   std::vector<std::shared_ptr<PodView>> pods;

@@ -41,7 +41,7 @@ Cluster::Cluster(Timeline& timeline, ApiStore& store, Chance chance, Decide deci
 
 void Cluster::on_change(const Change& change) {
   const bool is_leaving = !change.after || is_deleting(*change.after);
-  // A child may also be born after its owner's end.
+  // A child may also be created after its owner's end.
   if (is_leaving || !change.before) ask_for_collection();
   if (change.resource.kind == "Job" && change.after) ask_for_sync(change.key);
   if (change.resource.kind != "Pod") return;
@@ -94,11 +94,11 @@ void Cluster::run(const ObjectKey& job, kube::Plan plan) {
   const auto write_status = [&] {
     if (plan.status_patch) store_.merge(Actor::kCluster, jobs, job, *plan.status_patch, "status");
   };
-  if (plan.is_status_first) write_status();
+  if (plan.is_status_first()) write_status();
   std::stable_sort(plan.actions.begin(), plan.actions.end(),
                    [](const auto& a, const auto& b) { return a.stage < b.stage; });
   for (const kube::Action& action : plan.actions) act(action);
-  if (!plan.is_status_first) write_status();
+  if (!plan.is_status_first()) write_status();
   if (plan.requeue_after) timeline_.after(*plan.requeue_after, [this, job] { ask_for_sync(job); });
 }
 
@@ -181,7 +181,7 @@ void Cluster::end_pod(const ObjectKey& key, const std::string& uid, int exit_cod
 void Cluster::kill_pod(const ObjectKey& key, const std::string& uid) {
   const Object pod = store_.find("pods", key);
   if (!pod || ObjectMeta::of(*pod).uid != uid) return;
-  // Some are seen as failed before they are gone. One with a finalizer goes with that.
+  // Some pods are seen as failed before they are gone. One with a finalizer is removed with that.
   if (!ObjectMeta::of(*pod).finalizers.empty() || chance_.percent(50)) end_pod(key, uid, 137);
   store_.remove(Actor::kCluster, *store_.find_kind("pods"), key,
                 Json::object({{"gracePeriodSeconds", 0}}));

@@ -25,8 +25,8 @@ std::string name_suffix(kube::Random& random) {
 }  // namespace
 
 JobController::JobController(const kube::ControllerContext& context)
-    : context_(context),
-      jobs_(context.caches.get<kube::StoredObject>(all_of(kube::kJobs))),
+    : PlannedController(context, context.caches.get<kube::StoredObject>(all_of(kube::kJobs)),
+                        std::make_shared<kube::DecodedObjects<Job>>(read_job)),
       pods_(context.caches.get<PodView>(batch_pods())) {}
 
 void JobController::on_pod(const Pod& before, const Pod& after) {
@@ -34,46 +34,42 @@ void JobController::on_pod(const Pod& before, const Pod& after) {
   const bool is_urgent = !after || !after->is_active();
   for (const Pod& pod : {before, after})
     if (pod && !pod->job.empty())
-      context_.router.enqueue(context_.id, {pod->ns, pod->job},
-                              is_urgent ? Debounce::kShort : Debounce::kCounters);
+      context().router.enqueue(context().id, {pod->ns, pod->job},
+                               is_urgent ? Debounce::kShort : Debounce::kCounters);
 }
 
 // The manager enqueues the Jobs. This enqueues the keys of Jobs that are gone and have left pods.
 void JobController::enqueue_all() {
   pods_.each([this](const kube::ObjectKey& key, const Pod& pod) {
     if (pod->is_tracked && !pod->job.empty())
-      context_.router.enqueue(context_.id, {key.ns, pod->job}, Debounce::kNone);
+      context().router.enqueue(context().id, {key.ns, pod->job}, Debounce::kNone);
   });
 }
 
-Observed JobController::observe(const kube::ObjectKey& key, const Job* job) const {
+Observed JobController::observe(const kube::ObjectKey& key) const {
   Observed observed;
-  observed.job = job;
   observed.pods = pods_.find_by(kByJob, key.ns, key.name);
-  if (job)
-    if (const auto known = backoffs_.find(job->metadata.uid); known != backoffs_.end())
-      observed.backoff = known->second;
-  observed.new_suffix = [this] { return name_suffix(context_.client.random()); };
-  observed.now = context_.client.clock().now().whole_seconds();
+  observed.new_suffix = [this] { return name_suffix(context().client.random()); };
+  observed.now = context().client.clock().now().whole_seconds();
   return observed;
 }
 
-Task<Result<Requeue>> JobController::reconcile(kube::ObjectKey key) {
-  const auto stored = jobs_.find(key);
-  if (!stored) co_return co_await release_pods(std::move(key));
-  const auto job = decoded_.of(stored);
-  JobPlan plan = batch::plan(observe(key, job.get()));
-  // The backoff is kept also if the plan fails, so that the same pods do not count twice.
-  if (!plan.backoff.empty() || backoffs_.count(stored->uid))
-    backoffs_[stored->uid] = std::move(plan.backoff);
-  kube::ObjectRef object{key, stored->uid, stored->resource_version};
-  co_return co_await context_.plan_runner.run(std::move(object), std::move(plan));
+Task<JobPlan> JobController::plan(const Subject& subject) {
+  Observed observed = observe(subject.key());
+  observed.job = subject.decoded.get();
+  observed.backoff = subject.memory->backoff;
+  co_return batch::plan(observed);
 }
 
-Task<Result<Requeue>> JobController::release_pods(kube::ObjectKey key) {
-  JobPlan plan = batch::plan(observe(key, nullptr));
+Result<void> JobController::complete(const Subject& subject, JobPlan& plan) {
+  subject.memory->backoff = std::move(plan.backoff);
+  return {};
+}
+
+Task<Result<Requeue>> JobController::reconcile_gone(kube::ObjectKey key) {
+  JobPlan plan = batch::plan(observe(key));
   if (plan.actions.empty()) co_return Requeue{};
-  const auto outcome = co_await context_.executor.run(std::move(plan.actions));
+  const auto outcome = co_await context().executor.run(std::move(plan.actions));
   if (outcome.failure) co_return tl::unexpected(outcome.failure->error);
   co_return Requeue{};
 }

@@ -1,41 +1,40 @@
-// A reconcile of one Job in local mode is observe -> plan -> run. Every rule is in runtimes/batch.
+// observe -> plan -> run for one Job, in local mode. Every rule is in runtimes/batch.
 #pragma once
 
 #include <memory>
-#include <string>
-#include <unordered_map>
 
 #include "controller/kinds/common/collections.hh"
-#include "kube/manager/controller.hh"
-#include "kube/manager/decoded_objects.hh"
 #include "kube/manager/event_router.hh"
-#include "kube/manager/plan_runner.hh"
+#include "kube/manager/planned_controller.hh"
 #include "runtimes/batch/plan.hh"
 
 namespace trainer::batch {
 
-// Keys are those of Jobs, including Jobs that are gone and have left pods.
-class JobController final : public kube::Controller {
+struct JobMemory : kube::ObjectMemory {
+  Backoff backoff;
+};
+
+// Keys are those of Jobs, also of Jobs that are gone and have left pods.
+class JobController final : public kube::PlannedController<Job, JobMemory, JobPlan> {
  public:
   using Pod = std::shared_ptr<const PodView>;
 
   explicit JobController(const kube::ControllerContext& context);
 
-  kube::Task<kube::Result<kube::Requeue>> reconcile(kube::ObjectKey key) override;
-  void forget(const std::string& uid) override { backoffs_.erase(uid); }
   void enqueue_all() override;
-
   void on_pod(const Pod& before, const Pod& after);
 
  private:
-  Observed observe(const kube::ObjectKey& key, const Job* job) const;
-  kube::Task<kube::Result<kube::Requeue>> release_pods(kube::ObjectKey key);
+  const kube::FieldErrors* errors_of(const Job&) const override { return nullptr; }
+  kube::Task<JobPlan> plan(const Subject& subject) override;
+  // Also where the plan fails: the same pods do not count twice.
+  kube::Result<void> complete(const Subject& subject, JobPlan& plan) override;
+  // Releases the pods that a Job has left.
+  kube::Task<kube::Result<kube::Requeue>> reconcile_gone(kube::ObjectKey key) override;
 
-  const kube::ControllerContext context_;
-  const StoredCache& jobs_;
+  Observed observe(const kube::ObjectKey& key) const;
+
   const BatchPodCache& pods_;
-  std::unordered_map<std::string, Backoff> backoffs_;  // by uid
-  kube::DecodedObjects<Job> decoded_{read_job};
 };
 
 }  // namespace trainer::batch

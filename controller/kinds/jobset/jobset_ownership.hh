@@ -34,8 +34,8 @@ class JobSetOwnership {
   // Returns whether this controller manages a JobSet with this spec.managedBy. It manages one with
   // its own name in every mode except Off, since no other controller does.
   bool owns(const std::optional<std::string>& managed_by) const;
-  // The spec.managedBy of a new JobSet of a TrainJob: in Share this controller's name, so that the
-  // upstream controller ignores it.
+  // Returns the spec.managedBy of a new JobSet of a TrainJob: in Share this controller's name, so
+  // that the upstream controller ignores it.
   std::string_view managed_by() const;
 
  private:

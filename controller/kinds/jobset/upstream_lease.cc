@@ -23,7 +23,7 @@ using kube::Json;
 using kube::Task;
 
 constexpr std::string_view kLeaseName = "6d4f6a47.jobset.x-k8s.io";
-// The namespace in JobSet's manifests.
+// This is the namespace in JobSet's manifests.
 constexpr std::string_view kUpstreamNamespace = "jobset-system";
 constexpr std::string_view kUpstreamWebhooks = "jobset-validating-webhook-configuration";
 constexpr std::chrono::seconds kExpiryCheck{1};

@@ -111,7 +111,7 @@ std::string logs_command(const TrainJob& job, std::string_view program) {
 
 std::string advice_for_failure(const TrainJob& job, std::string_view program) {
   const auto* failed = kube::find_condition(job.status.conditions, "Failed");
-  if (failed != nullptr && failed->reason == "DeadlineExceeded") {
+  if (failed != nullptr && failed->reason == reasons::kDeadlineExceeded.name) {
     return fmt::format(
         "The job ran longer than {}activeDeadlineSeconds: start a new one with a later "
         "deadline.",
@@ -129,9 +129,9 @@ std::string advice(const TrainJob& job, std::string_view program) {
   const TrainJobStatus& status = job.status;
   if (status.phase.empty())
     return "Check that the controller runs: `kubectl -n kubeflow-system get pods,leases`.";
-  std::string text = advice_for(status.reason, status.message);
+  std::string text(advice_for(status.reason, status.message));
   if (status.phase == "Failed" && text.empty()) return advice_for_failure(job, program);
-  if (status.phase != "Failed" && status.reason == "ContainersCrashing")
+  if (status.phase != "Failed" && status.reason == reasons::kContainersCrashing.name)
     text += fmt::format(" Read it with {}.", logs_command(job, program));
   return text;
 }

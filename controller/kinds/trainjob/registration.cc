@@ -17,7 +17,7 @@ using kube::StoredObject;
 using kube::Watch;
 using std::chrono::milliseconds;
 
-// Reconciles wait for the API server nearly all the time: many may run on one thread, and the
+// Reconciles wait for the API server nearly all the time. So many may run on one thread, and the
 // semaphore bounds their writes.
 constexpr int kWorkers = 32;
 constexpr std::size_t kMaxReport = 1U << 20;
@@ -153,8 +153,7 @@ KindRegistration trainjob_registration(const KindOptions& options,
   made.controller.default_failure = {"TrainJobResourcesCreationFailed",
                                      "TrainJob resources reconciliation failed: "};
   made.controller.rules = rules();
-  made.crds = {trainjob_kind(), training_runtime_kind(), cluster_training_runtime_kind(),
-               optimization_job_kind()};
+  made.crds = {trainjob_kind(), training_runtime_kind(), cluster_training_runtime_kind()};
   made.admission = trainjob_admission(settings.pipeline, settings.gates);
   if (settings.pipeline.is_progress_enabled) made.servers.push_back(status_server(configuration));
   add_trainjob_hooks(made);

@@ -9,7 +9,7 @@
 #include "kube/model/digest.hh"
 #include "kube/model/resources.hh"
 #include "runtimes/admission/trainjob_review.hh"
-#include "runtimes/trainjob/snapshot.hh"
+#include "runtimes/trainjob/known_objects.hh"
 
 namespace trainer {
 namespace {

@@ -1,73 +1,65 @@
-// A reconcile of one V1 job is observe -> plan -> run. Every rule is in runtimes/v1.
+// observe -> plan -> run for one V1 job. Every rule is in runtimes/v1.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
-#include <unordered_map>
+#include <string_view>
 #include <unordered_set>
-#include <vector>
 
 #include "api/v1job.hh"
 #include "controller/kinds/common/collections.hh"
 #include "controller/registration/job_metrics.hh"
-#include "kube/manager/controller.hh"
-#include "kube/manager/decoded_objects.hh"
 #include "kube/manager/event_router.hh"
-#include "kube/manager/plan_runner.hh"
+#include "kube/manager/planned_controller.hh"
 #include "runtimes/v1/plan.hh"
 
 namespace trainer::v1 {
 
+// Kept of one job between its reconciles.
+struct JobMemory : kube::ObjectMemory {
+  std::optional<std::unordered_set<std::uint64_t>> relayed;  // the value in the last plan
+  StatusExtensions extensions;                               // the value in the last plan
+  JobRecord record;                                          // the metrics read it
+};
+
+using DecodedJob = tl::expected<Job, kube::FieldErrors>;
+
 // Each instance reconciles one kind.
-class JobController final : public kube::Controller {
+class JobController final : public kube::PlannedController<DecodedJob, JobMemory, JobPlan> {
  public:
-  using Stored = std::shared_ptr<const kube::StoredObject>;
   using Pod = std::shared_ptr<const PodView>;
 
   // `framework` outlives this.
   JobController(const kube::ControllerContext& context, const Framework& framework,
                 Settings settings, std::shared_ptr<JobCensus> jobs);
 
-  kube::Task<kube::Result<kube::Requeue>> reconcile(kube::ObjectKey key) override;
-  void forget(const std::string& uid) override;
-
   void on_pod(const Pod& before, const Pod& after);
   void on_service(const Stored& before, const Stored& after);
   void on_pod_group(const Stored& before, const Stored& after);
 
  private:
-  using DecodedJob = tl::expected<Job, kube::FieldErrors>;
-  // A job's memory is kept between two reconciles.
-  struct Memory {
-    Dependents dependents;  // read by name, or written
-    std::optional<std::unordered_set<std::uint64_t>> relayed;
-    StatusExtensions extensions;
-  };
+  const kube::FieldErrors* errors_of(const DecodedJob& decoded) const override {
+    return decoded ? nullptr : &decoded.error();
+  }
+  kube::Task<JobPlan> plan(const Subject& subject) override;
+  void measure(const Subject& subject) override;
+  void on_status(const Subject& subject, const JobPlan& plan) override;
+  void on_done(const Subject& subject, const JobPlan& plan) override;
+  kube::ReadObject keep(const Subject& subject, const kube::NamedObject& named, kube::Json object,
+                        Origin origin) override;
 
-  Observed observe(const Job& job, const Memory& memory) const;
-  kube::Task<kube::Result<JobPlan>> make_plan(const Job& job, std::shared_ptr<Memory> memory);
-  // Stores those of the written objects that are dependent objects.
-  void remember(std::vector<kube::Action> written, Memory& memory) const;
-  // Counts what the status says, once it is stored, and what was done, once all of it was.
-  void count_status(const JobPlan::Counts& counts, const std::string& ns) const;
-  void count_actions(const JobPlan::Counts& counts, const std::string& ns) const;
+  Observed observe(const Job& job, const JobMemory& memory) const;
   void count(std::string_view what, std::int32_t times, const std::string& ns) const;
-  void measure(const Job& job);
 
-  const kube::ControllerContext context_;
   const Framework& framework_;
   const Settings settings_;
-  const StoredCache& jobs_;
   const V1PodCache& pods_;
   const StoredCache* const services_;    // owners only; nullptr where jobs have none
   const StoredCache* const pod_groups_;  // nullptr without a gang scheduler
-  std::unordered_map<std::string, std::shared_ptr<Memory>> memories_;  // by uid
   const std::shared_ptr<JobCensus> census_;
   const JobMetrics job_metrics_;
-  std::unordered_map<std::string, JobRecord> records_;  // by uid, also of finished jobs
-  kube::DecodedObjects<DecodedJob> decoded_;
 };
 
 }  // namespace trainer::v1

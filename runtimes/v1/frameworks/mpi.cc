@@ -75,7 +75,8 @@ Json make_config(const ReconcileContext& context) {
         Json::object({{"hostfile", hosts}, {"discover_hosts.sh", script}, {"kubexec.sh", exec}})}});
 }
 
-// The ConfigMap once all workers run: a line of the hostfile and one of the script for each host.
+// Measures the ConfigMap once all workers run: a line of the hostfile and one of the script for
+// each host.
 std::vector<GeneratedText> measure(const Job& job, const Settings&) {
   constexpr std::int64_t kMaxConfigMapBytes = std::int64_t{1}
                                               << 20;  // the limit of its values, in Kubernetes
@@ -138,7 +139,7 @@ bool sync_object(ReconcileContext& context, const kube::Resource& resource, cons
   }
   if (resource == kube::kServiceAccounts) return true;  // users may have their own
   if (!context.is_owner_of(*stored)) {
-    context.plan.is_blocked = true;
+    context.plan.memory = kube::Plan::Memory::kReadAgain;
     return context.block(
         fmt::format("Resource \"{}\" of MPIJobKind \"{}\" already exists and is "
                     "not managed by MPIJob",

@@ -19,9 +19,9 @@ void add_to_all_containers(const Environment& env, kube::Json& pod);
 const ReplicaSpec* find_spec(const Job& job, std::string_view role);
 // `job` has its defaults; negative numbers count as 0.
 std::int32_t replicas_of(const Job& job, std::string_view role);
-// The port of the framework's name in the required container of a role.
+// Returns the port of the framework's name in the required container of a role.
 std::int64_t port_of(const Framework& framework, const Job& job, std::string_view role);
-// The name of a pod and its Service: "p-worker-0".
+// Returns the name of a pod and its Service: "p-worker-0".
 std::string host(const Job& job, std::string_view role, std::int32_t index = 0);
 
 // Framework::measure() needs it. Returns how many digits the numbers below `count` have beyond one

@@ -21,7 +21,7 @@ class Log;
 class ManagerMetrics;
 class PlanRunner;
 
-// The result of one reconcile: when to reconcile again without an event, if at all.
+// The result of a reconcile says when to reconcile again without an event, if at all.
 using Requeue = std::optional<std::chrono::milliseconds>;
 
 // A controller uses this context, which outlives it. Only watches and the executor write the
@@ -62,7 +62,7 @@ class Controller {
   virtual std::vector<BackgroundTask> leader_tasks() { return {}; }
 };
 
-// One collection that a controller watches.
+// This is one collection that a controller watches.
 struct Watch {
   Collection collection;
   Milliseconds batch{0};  // events within this time are processed together
@@ -98,13 +98,13 @@ struct Watch {
   }
 };
 
-// The event of an action that failed without a reason of its own.
+// This is the event of an action that failed without a reason of its own.
 struct DefaultFailure {
   std::string reason;  // "": such a failure is only logged
   std::string prefix;  // the first part of the message
 };
 
-// A rule of a ClusterRole.
+// This is a rule of a ClusterRole.
 struct PolicyRule {
   std::string comment;  // the reason for the right
   std::vector<std::string> groups;

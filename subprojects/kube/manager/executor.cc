@@ -16,7 +16,7 @@
 namespace kube {
 namespace {
 
-// The API server's limit for the message of an event.
+// This is the API server's limit for the message of an event.
 constexpr std::size_t kMaxMessage = 1'024;
 
 // The words of Action::Verb.
@@ -28,7 +28,7 @@ std::string describe(const Action& action) {
                      action.resource.kind, action.key.to_string());
 }
 
-// For a kind that the cluster does not serve, the 404 does not name the kind.
+// If the cluster does not serve a kind, the 404 does not name the kind.
 Error explain(Error error, const Resource& resource) {
   const bool is_unknown_kind =
       error.code == ErrorCode::kNotFound &&
@@ -158,7 +158,8 @@ Task<Result<bool>> Executor::run_one(Action action) {
       break;
     case Action::Verb::kApply:
       take(co_await client_.apply(action.resource, action.key, std::move(action.body),
-                                  field_manager_, action.is_forced));
+                                  field_manager_,
+                                  action.owned_fields == Action::OwnedFields::kTakeOver));
       break;
     case Action::Verb::kMergePatch:
       take(co_await client_.merge_patch(action.resource, action.key, std::move(action.body),
@@ -194,7 +195,8 @@ Result<void> Executor::accept_existing(const Action& action, const Json& existin
                   "gone: end the pods that use it");
   }
   const bool is_owned =
-      action.owner_uid.empty() || (owner ? owner->uid == action.owner_uid : action.takes_unowned);
+      action.owner_uid.empty() ||
+      (owner ? owner->uid == action.owner_uid : action.unowned == Action::Unowned::kAccept);
   if (!is_owned) {
     const std::string by = owner
                                ? fmt::format("{} {} (uid {})", owner->kind, owner->name, owner->uid)
@@ -215,7 +217,7 @@ Task<Result<Executor::Written>> Executor::remove(Action action) {
   options.propagation = action.propagation;
   options.uid = action.uid;
   auto answer = co_await client_.remove(action.resource, action.key, options);
-  // Conflict: another object has this name now; the one to delete is gone.
+  // A conflict says that another object has this name now, and that the one to delete is gone.
   const bool is_gone = !answer && (answer.error().code == ErrorCode::kNotFound ||
                                    answer.error().code == ErrorCode::kConflict);
   if (is_gone) co_return Written(std::string(), false);

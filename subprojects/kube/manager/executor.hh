@@ -16,7 +16,7 @@
 
 namespace kube {
 
-// An action that failed, with the reason that its plan gave for the event.
+// This action failed; the plan gave the reason for the event.
 struct ActionFailure {
   Error error;
   std::string reason;

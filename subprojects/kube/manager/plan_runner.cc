@@ -7,7 +7,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// The message of the API server's NamespaceLifecycle admission; the answer's reason is Forbidden.
+// This is the message of the API server's NamespaceLifecycle admission; the answer's reason is
+// Forbidden.
 bool is_namespace_terminating(const Error& error) {
   return error.code == ErrorCode::kForbidden &&
          error.message.find("because it is being terminated") != std::string::npos;
@@ -22,20 +23,21 @@ bool is_unanswered(const Error& error) {
   return error.status >= 500 || (error.status == 0 && error.code != ErrorCode::kCancelled);
 }
 
-// An error of the API server itself passes in most cases. One that lasts longer is reported like a
-// refusal: a webhook of others that does not answer is such an error.
+// An error of the API server itself passes in most cases. An error that lasts longer than this is
+// reported like a refusal: another component's webhook that does not answer causes such an error.
 constexpr std::chrono::seconds kLasting{5};
 
 // Returns whether the API server has decided about the write.
 bool is_decided(const Error& error) {
-  // kNotFound: of a patch, the object has just been deleted.
+  // kNotFound is the answer to a patch if the object has just been deleted.
   for (const ErrorCode code :
        {ErrorCode::kTooManyRequests, ErrorCode::kUnauthorized, ErrorCode::kNotFound})
     if (error.code == code) return false;
   return error.code == ErrorCode::kAlreadyExists || (error.status >= 400 && error.status < 500);
 }
 
-// `due_after`: see Plan. Nothing is that urgent that a failing action should be tried more often.
+// No plan is so urgent that a failing action should be tried more often than this. `due_after` is
+// explained in Plan.
 constexpr milliseconds kSoonestDue{1'000};
 
 tl::unexpected<Error> failed(Error error, const Requeue& due_after) {
@@ -60,8 +62,8 @@ Task<Result<Requeue>> PlanRunner::run(ObjectRef object, Plan plan,
     const auto checked = co_await check_last_status(object);
     if (!checked) co_return failed(checked.error(), plan.due_after);
   }
-  // Children of an object that is gone are deleted by the garbage collector, which would enqueue it
-  // again and again until its own watch is back.
+  // The garbage collector deletes the children of an object that is gone. Each deletion would
+  // enqueue the object again until its own watch is back.
   if (std::ranges::any_of(plan.actions, creates) &&
       co_await executor_.is_gone(registration_.resource(), object.key, object.uid)) {
     log_.debug("gone", {{"object", name_of(object)}});
@@ -69,7 +71,7 @@ Task<Result<Requeue>> PlanRunner::run(ObjectRef object, Plan plan,
   }
   Requeue delayed;
   const auto planned = clock_.steady();
-  if (plan.is_status_first) {
+  if (plan.is_status_first()) {
     auto written = co_await write_status(object, plan, planned);
     if (!written) co_return failed(written.error(), plan.due_after);
     if (on_status) on_status();
@@ -77,7 +79,8 @@ Task<Result<Requeue>> PlanRunner::run(ObjectRef object, Plan plan,
   }
   const auto [failure, has_changed] = co_await executor_.run(std::move(plan.actions));
   if (failure && is_namespace_terminating(failure->error)) {
-    // Nothing can be created there any more, not even an event, and the object will be deleted.
+    // Nothing can be created in the namespace any more, not even an event, and the object will be
+    // deleted.
     log_.debug("namespace ends", {{"object", name_of(object)}});
     co_return Requeue{};
   }
@@ -88,15 +91,15 @@ Task<Result<Requeue>> PlanRunner::run(ObjectRef object, Plan plan,
   const bool is_accepted = !failure && refusal_of(object.uid);
   if (!failure) refused_.erase(object.uid);
   for (const auto& event : plan.events)
-    if (event.is_of_actions && !failure) record(object, event);
-  if (!plan.is_status_first) {
+    if (event.time == kube::PlannedEvent::Time::kAfterActions && !failure) record(object, event);
+  if (!plan.is_status_first()) {
     auto written = co_await write_status(object, plan, planned);
     if (!written) co_return failed(written.error(), plan.due_after);
     if (on_status) on_status();
     delayed = *written;
   }
   if (failure) {
-    // Tried again once it would count as lasting.
+    // The write is tried again when its error would count as lasting.
     if (!refusal_of(object.uid)) plan.due_after = earlier(plan.due_after, Requeue(kLasting));
     // Delayed counters must not wait for the backoff of a child that was refused.
     Error error = failure->error;
@@ -108,6 +111,18 @@ Task<Result<Requeue>> PlanRunner::run(ObjectRef object, Plan plan,
   co_return earlier(paced(object, plan.requeue_after, has_written), delayed);
 }
 
+std::vector<Action> PlanRunner::unwatched(const std::vector<Action>& actions) const {
+  std::vector<Action> found;
+  for (const Action& action : actions) {
+    const auto& watches = registration_.watches;
+    if (std::ranges::none_of(watches, [&action](const Watch& watch) {
+          return watch.collection.resource == action.resource;
+        }))
+      found.push_back(action);
+  }
+  return found;
+}
+
 void PlanRunner::keep_refusal(const ObjectRef& object, const ActionFailure& failure) {
   const Error& error = failure.error;
   const bool is_answered = error.code != ErrorCode::kCancelled &&
@@ -117,7 +132,7 @@ void PlanRunner::keep_refusal(const ObjectRef& object, const ActionFailure& fail
   const auto [at, is_new] = refused_.try_emplace(object.uid);
   Refused& refused = at->second;
   if (is_new) refused.since = now;
-  refused.refusal = {failure.resource, error.message};
+  refused.refusal = {failure.resource, error.message, error.code};
   refused.is_certain = is_decided(error) || now - refused.since >= kLasting;
 }
 
@@ -139,7 +154,7 @@ Task<Result<void>> PlanRunner::check_last_status(const ObjectRef& object) {
 Task<Result<Requeue>> PlanRunner::write_status(const ObjectRef& object, Plan& plan,
                                                StatusRateLimiter::Time planned) {
   if (plan.status_patch) {
-    if (plan.is_status_minor) {
+    if (plan.is_status_minor()) {
       if (!statuses_.exists(object.key, object.uid))
         co_return Requeue{};  // deleted during the actions
       const DebounceTimes& times = registration_.debounce;
@@ -150,7 +165,7 @@ Task<Result<Requeue>> PlanRunner::write_status(const ObjectRef& object, Plan& pl
     Json patch = std::move(*plan.status_patch);
     auto written =
         co_await statuses_.patch(registration_.resource(), object.key, object.resource_version,
-                                 std::move(patch), plan.is_status_minor);
+                                 std::move(patch), plan.is_status_minor());
     if (!written) {
       if (is_unanswered(written.error())) unanswered_.insert(object.uid);
       record_refused_status(object, written.error());
@@ -158,13 +173,13 @@ Task<Result<Requeue>> PlanRunner::write_status(const ObjectRef& object, Plan& pl
     }
   }
   limiter_.clear_waiting(object.uid, planned);
-  // Events say what is in the status, so they follow it.
+  // Events repeat the status, so they follow it.
   for (const auto& event : plan.events) {
-    if (event.is_of_actions) continue;
+    if (event.time == kube::PlannedEvent::Time::kAfterActions) continue;
     record(object, event);
-    const bool is_failure = event.is_failure || event.type == "Warning";
-    if (event.is_terminal && object.is_end_counted) {
-      metrics_.finished(registration_.resource().kind, is_failure ? "failed" : "succeeded", 1);
+    if (event.end != PlannedEvent::End::kNone && object.is_end_counted) {
+      const bool has_failed = event.end == PlannedEvent::End::kFailed;
+      metrics_.finished(registration_.resource().kind, has_failed ? "failed" : "succeeded", 1);
     }
   }
   co_return Requeue{};
@@ -198,7 +213,7 @@ void PlanRunner::record_failure(const ObjectRef& object, const ActionFailure& fa
   record(object, {"Warning", reason, prefix + failure.error.message});
 }
 
-// Without an event, nothing that a user sees says why an object makes no progress.
+// Without an event, nothing shows a user why an object makes no progress.
 void PlanRunner::record_refused_status(const ObjectRef& object, const Error& error) {
   const bool is_refused = error.status >= 400 && error.status < 500;
   if (!is_refused || error.code == ErrorCode::kConflict ||
@@ -215,7 +230,7 @@ void PlanRunner::record(const ObjectRef& object, const PlannedEvent& event) {
              event.type,
              event.reason,
              event.message,
-             event.is_terminal,
+             event.end != PlannedEvent::End::kNone,
              registration_.component};
   if (event.type == "Warning") {
     log_.warn("event",

@@ -6,6 +6,7 @@
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
+#include <vector>
 
 #include "kube/client/clock.hh"
 #include "kube/client/events.hh"
@@ -19,7 +20,7 @@
 
 namespace kube {
 
-// The object of a plan, in the version that was observed.
+// This is the object of a plan, in the version that was observed.
 struct ObjectRef {
   ObjectKey key;
   std::string uid;
@@ -27,7 +28,7 @@ struct ObjectRef {
   bool is_end_counted = true;  // false for a part of another object, whose end is counted
 };
 
-// One controller has one. Concurrency: the control loops' thread.
+// Each controller has one plan runner. Concurrency: the control loops' thread.
 class PlanRunner {
  public:
   PlanRunner(const ControllerRegistration& registration, Executor& executor, StatusWriter& statuses,
@@ -43,16 +44,21 @@ class PlanRunner {
   // Runs the plan in the order that Plan documents. A failed action becomes a Warning event and the
   // result's error, but the status is written nevertheless: a child that was refused must not hide
   // the counts of the others. `on_status` is called once the status is stored, or held back,
-  // whether or not actions fail: what is remembered or counted of the status belongs there.
+  // whether or not actions fail. The caller remembers or counts there what follows from the status.
   Task<Result<Requeue>> run(ObjectRef object, Plan plan, std::function<void()> on_status = {});
-  // The debounce of an object whose children have changed, so that one reconcile sees what changes
-  // together. This wait is part of the wait of its counters.
+  // Returns the debounce of an object whose children have changed, so that one reconcile sees all
+  // that changes together. This wait is part of the wait of its counters.
   std::chrono::milliseconds delay_of(Debounce debounce, const std::string& uid);
-  // The write of the object's last plan that was refused. nullptr where it has written all, where
-  // the API server did not answer, and where its error may pass soon. The next plan reports it;
-  // once the write has succeeded, another plan follows at once, which no longer does.
+  // Returns the write of the object's last plan that was refused. It is nullptr if all was written,
+  // if the API server did not answer, or if the error may pass soon. The next plan reports the
+  // refusal. Once the write has succeeded, another plan follows at once, which no longer reports
+  // it.
   const Refusal* refusal_of(const std::string& uid) const;
-  // The object was deleted: drops what is kept of it.
+  // The kind of the objects whose plans it runs.
+  const Resource& resource() const { return registration_.resource(); }
+  // Those of the actions that write objects of kinds that the controller does not watch.
+  std::vector<Action> unwatched(const std::vector<Action>& actions) const;
+  // The object was deleted: all that is kept about it is dropped.
   void forget(const std::string& uid) {
     limiter_.forget(uid);
     pauses_.erase(uid);
@@ -68,8 +74,9 @@ class PlanRunner {
   };
 
   void keep_refusal(const ObjectRef& object, const ActionFailure& failure);
-  // After a status write without an answer: kConflict where the object is not as it was observed.
-  // A plan from the status before could create children of an object that has finished.
+  // It is called after a status write without an answer, and returns kConflict if the object is not
+  // in the observed version. A plan from the status before could create children of an object that
+  // has finished.
   Task<Result<void>> check_last_status(const ObjectRef& object);
   Task<Result<Requeue>> write_status(const ObjectRef& object, Plan& plan,
                                      StatusRateLimiter::Time planned);

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "kube/model/json_text.hh"
+#include "kube/model/text.hh"
 
 namespace kube {
 namespace {
@@ -30,7 +31,7 @@ constexpr std::array<std::pair<char32_t, char32_t>, 18> kHidden{{
     {0xfeff, 0xfeff},    // zero width no-break space
     {0xffa0, 0xffa0},    // half-width Hangul filler
     {0xfff9, 0xfffb},    // interlinear annotations
-    {0x1d173, 0x1d17a},  // of musical notation
+    {0x1d173, 0x1d17a},  // formats of musical notation
     {0xe0000, 0xe007f},  // tags
 }};
 
@@ -49,6 +50,17 @@ char32_t decode(std::string_view sequence) {
   return code;
 }
 
+bool is_continuation(char c) {
+  return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U;
+}
+
+std::string_view tail_of(std::string_view text, std::size_t limit) {
+  if (text.size() <= limit) return text;
+  std::size_t start = text.size() - limit;
+  while (start < text.size() && is_continuation(text[start])) ++start;
+  return text.substr(start);
+}
+
 }  // namespace
 
 Character first_character(std::string_view text) {
@@ -65,14 +77,14 @@ std::string escaped(const Character& character) {
   return code < 0x10000 ? fmt::format("\\u{:04x}", code) : fmt::format("\\U{:08x}", code);
 }
 
-// Eight bytes at a time: every status is looked at, each time that it may change.
+// Eight bytes are checked at a time, since every status is checked each time that it may change.
 bool is_plain_line(std::string_view text) {
   constexpr std::uint64_t kHighs = 0x8080808080808080U;
   constexpr std::uint64_t kOnes = 0x0101010101010101U;
   const auto is_plain = [&text](std::size_t at) {
     std::uint64_t word = 0;
     std::memcpy(&word, text.data() + at, sizeof(word));
-    // The high bit of a byte that is not ASCII, below U+0020, or U+007F.
+    // The high bit marks a byte that is not ASCII, below U+0020, or U+007F.
     return ((word | (word - kOnes * 0x20U) | (word + kOnes)) & kHighs) == 0;
   };
   constexpr std::size_t kStep = sizeof(std::uint64_t);
@@ -96,6 +108,18 @@ std::string visible_text(std::string text) {
     rest.remove_prefix(next.bytes);
   }
   return visible;
+}
+
+std::string keep_head(std::string_view text, std::size_t limit) {
+  const std::string_view head = head_of(text, limit);
+  if (is_plain_line(head)) return std::string(head);
+  return std::string(head_of(visible_text(std::string(head)), limit));
+}
+
+std::string keep_tail(std::string_view text, std::size_t limit) {
+  const std::string_view tail = tail_of(text, limit);
+  if (is_plain_line(tail)) return std::string(tail);
+  return std::string(tail_of(visible_text(std::string(tail)), limit));
 }
 
 }  // namespace kube

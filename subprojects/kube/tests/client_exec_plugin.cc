@@ -136,7 +136,7 @@ TEST_CASE("what a plugin may print") {
     const auto read = read_exec_credential(kV1, row.output);
     CHECK(read.has_value() == row.expected.empty());
     if (read) continue;
-    CHECK_THAT(read.error().message, Catch::Contains(row.expected));
+    CHECK_THAT(read.error().message, kube::test::contains(row.expected));
     CHECK_THAT(read.error().message, !Catch::Contains("secret"));
   }
 }
@@ -176,7 +176,7 @@ TEST_CASE_METHOD(Fixture, "an entry that is not understood is refused with its p
     const auto loaded = load(exec);
     REQUIRE_FALSE(loaded);
     CHECK_THAT(loaded.error().message,
-               Catch::Contains("users[u].user.exec: ") && Catch::Contains(expected));
+               Catch::Contains("users[u].user.exec: ") && kube::test::contains(expected));
   }
   // The old version's default.
   CHECK(load("apiVersion: " + kV1 + "beta1, command: login"));

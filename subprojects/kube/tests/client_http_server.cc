@@ -587,7 +587,7 @@ TEST_CASE("an address that cannot be had, and a certificate that cannot be used"
   const HttpServer::Handler none;
   ServerOptions options;
   options.address = std::string(64, 'x');  // longer than a label may be: no name server is queried
-  CHECK_THAT(serve(io, options, none).error().message, Catch::Contains(options.address));
+  CHECK_THAT(serve(io, options, none).error().message, kube::test::contains(options.address));
   CHECK(serve(io, options, none).error().code == ErrorCode::kNetwork);
   options.address = "127.0.0.1";
   const auto first = serve(io, options, none);

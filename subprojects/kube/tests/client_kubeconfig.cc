@@ -118,7 +118,7 @@ TEST_CASE_METHOD(Fixture, "what is wrong is said with file and entry") {
     INFO(row.expected);
     const auto loaded = load(row.cluster, row.user, row.context);
     REQUIRE_FALSE(loaded);
-    CHECK_THAT(loaded.error().message, Catch::Contains(row.expected));
+    CHECK_THAT(loaded.error().message, kube::test::contains(row.expected));
     CHECK_THAT(loaded.error().message, Catch::StartsWith((folder / "config").string()));
     CHECK_THAT(loaded.error().message, !Catch::Contains("secret"));
   }
@@ -168,7 +168,7 @@ TEST_CASE_METHOD(Fixture, "a value of another type is refused, with its place an
     const auto loaded = load(row.cluster, row.user, "", row.context);
     REQUIRE_FALSE(loaded);
     CHECK(loaded.error().code == ErrorCode::kInvalid);
-    CHECK_THAT(loaded.error().message, Catch::Contains(row.expected));
+    CHECK_THAT(loaded.error().message, kube::test::contains(row.expected));
     CHECK_THAT(loaded.error().message, Catch::StartsWith((folder / "config").string() + ": "));
     CHECK_THAT(loaded.error().message, !Catch::Contains("98765"));
   }
@@ -186,7 +186,7 @@ TEST_CASE_METHOD(Fixture, "a value of another type is refused, with its place an
     INFO(text);
     const auto loaded = load_config(write("config", text));
     REQUIRE_FALSE(loaded);
-    CHECK_THAT(loaded.error().message, Catch::Contains(expected));
+    CHECK_THAT(loaded.error().message, kube::test::contains(expected));
   }
 }
 

@@ -1,2 +1,5 @@
-#define CATCH_CONFIG_MAIN
-#include "kube/tests/catch.hh"
+#include "kube/tests/run_tests.hh"
+
+int main(int argc, char** argv) {
+  return kube::test::run_tests(argc, argv);
+}

@@ -1,5 +1,5 @@
-// Running a plan: its writes, its events, and whether it is tried again. One row for each result of
-// a write.
+// A plan is run: its writes and events are made, and it may be tried again. There is one row for
+// each result of a write.
 #include "kube/client/task_group.hh"
 #include "kube/manager/plan_runner.hh"
 #include "kube/manager/stored_object.hh"
@@ -70,7 +70,7 @@ kube::Action action(kube::Action::Verb verb, const kube::Resource& resource,
   return made;
 }
 
-// As the plans of a Widget ask for them.
+// The plans of a Widget ask for such actions.
 kube::Action create_job(const std::string& name) {
   kube::Action made = action(kube::Action::Verb::kCreate, kube::kJobs, name);
   made.failure_reason = "JobCreationFailed";
@@ -81,7 +81,7 @@ kube::Action create_job(const std::string& name) {
 kube::Action create_service() {
   kube::Action made = action(kube::Action::Verb::kCreate, kube::kServices, "x");
   made.failure_reason = "ServiceCreationFailed";
-  made.takes_unowned = true;
+  made.unowned = kube::Action::Unowned::kAccept;
   return made;
 }
 
@@ -114,6 +114,11 @@ struct Runner {
         plan_runner(registration, executor, statuses, events, clock, metrics, log) {}
 };
 
+const kube::PlannedEvent kFailed{.type = "Warning",
+                                 .reason = "FailedJobs",
+                                 .message = "it has failed",
+                                 .end = kube::PlannedEvent::End::kFailed};
+
 struct Fixture : kube::test::ScriptedPeer {
   Lines enqueued;  // Widgets, each with how soon
   std::function<kube::ScriptedReply()> on_status = [] { return kube::ScriptedReply(200, "{}"); };
@@ -135,7 +140,7 @@ struct Fixture : kube::test::ScriptedPeer {
           enqueued.push_back(key.name + (debounce == Debounce::kNone ? " now" : " later"));
         }));
     router.set_owner("u1", {0, {"n", "x"}});
-    // As the manager's handler of a primary collection.
+    // The manager has this handler of a primary collection, too.
     cache<kube::StoredObject>(kAllWidgets)
         .add_event_handler([this](const auto&, const auto& after) {
           if (widgets.statuses.is_own_write(after->object_key, after->resource_version)) return;
@@ -209,7 +214,7 @@ kube::Task<void> carry_on(kube::Task<kube::Result<kube::Requeue>> task) {
   co_await std::move(task);
 }
 
-// More writes than may be in flight, none of which is answered.
+// There are more writes than may be in flight, and none of them is answered.
 void crowd(Fixture& peer, kube::TaskGroup& writes) {
   peer.api.on("POST", kJobsPath).hold().always();
   for (int i = 0; i < 5; ++i) {
@@ -221,7 +226,7 @@ void crowd(Fixture& peer, kube::TaskGroup& writes) {
 
 kube::Plan with_status(kube::Plan plan, bool is_minor) {
   plan.status_patch = Json::object({{"status", Json::object({{"restarts", 1}})}});
-  plan.is_status_minor = is_minor;
+  if (is_minor) plan.status_change = kube::Plan::StatusChange::kCounters;
   return plan;
 }
 
@@ -237,7 +242,7 @@ TEST_CASE("events of actions wait for no status, and are lost with a refused act
   kube::PlannedEvent created;
   created.reason = "Created";
   created.message = "created Widget x";
-  created.is_of_actions = true;
+  created.time = kube::PlannedEvent::Time::kAfterActions;
   plan.events.push_back(std::move(created));
   CHECK(peer.run(kGadgets, std::move(plan)).has_value() != is_refused);
   const Lines sent = peer.sent_events();
@@ -309,7 +314,7 @@ TEST_CASE("a status that is stored is known, whatever becomes of the actions") {
       peer.on(job).answer(403, refusal(403, "Forbidden", "exceeded quota"));
       if (!is_stored) peer.on_status = [] { return kube::ScriptedReply(409, "{}"); };
       kube::Plan plan = with_status(plan_of({job}), false);
-      plan.is_status_first = is_status_first;
+      if (is_status_first) plan.status_time = kube::Plan::StatusTime::kBeforeActions;
       int calls = 0;
       const auto result = kube::run_task(
           peer.io, peer.widgets.plan_runner.run({{"n", "x"}, "u1", "5"}, std::move(plan),
@@ -527,7 +532,7 @@ TEST_CASE_METHOD(Fixture, "failures of one cause are one event, a line each, in 
 }
 
 TEST_CASE_METHOD(Fixture, "a cancelled write records no event") {
-  // As many writes as may be in flight, and one that waits.
+  // There are as many writes as may be in flight, and one that waits.
   api.on("POST", kJobsPath).hold().always();
   kube::TaskGroup busy(io.get_executor(), nullptr);
   busy.spawn("busy",
@@ -633,9 +638,9 @@ TEST_CASE("changes during a status write are enqueued, whatever its result") {
 
 TEST_CASE("after a status write without an answer the object is read before anything is written") {
   struct Row {
-    int status;           // of the write; 0: the connection is cut
-    int read;             // of the first read after it
-    const char* version;  // that it shows
+    int status;           // the answer of the write; 0: the connection is cut
+    int read;             // the answer of the first read after it
+    const char* version;  // the version that it shows
     bool is_run;
   };
   const std::string path = "/apis/example.com/v1/namespaces/n/widgets/x";
@@ -673,7 +678,7 @@ TEST_CASE("after a status write without an answer the object is read before anyt
     if (row.read == 200 && !row.is_run) CHECK(done.error().code == ErrorCode::kConflict);
     CHECK(world.api.log().size() - before == (row.read != 0 ? 1u : 0u) + (row.is_run ? 1u : 0u));
     if (row.read != 200 || row.is_run) continue;
-    // What was read is known now, and is not read again.
+    // The object that was read is known now, and is not read again.
     CHECK(world.cache<kube::StoredObject>(kAllWidgets).find({"n", "x"})->resource_version == "9");
     plan = kube::Plan();
     plan.actions.push_back(create_job("j"));
@@ -699,7 +704,7 @@ TEST_CASE("a status that is refused is an event, and counted") {
       return kube::ScriptedReply(row.status, refusal(row.status, row.reason, "no such reason"));
     };
     kube::Plan plan = with_status({}, false);
-    plan.events.push_back({"Warning", "FailedJobs", "it has failed", true});
+    plan.events.push_back(kFailed);
     const auto done = world.run(kWidgets, std::move(plan));
     CHECK(done.has_value() == (row.status == 404));
     if (row.status == 404) continue;
@@ -713,18 +718,18 @@ TEST_CASE("a status that is refused is an event, and counted") {
 }
 
 TEST_CASE("an end is counted as what it is, whatever type its event has") {
+  using End = kube::PlannedEvent::End;
   struct Row {
     const char* type;
-    bool is_failure;
+    End end;
     const char* result;
   };
-  for (const Row& row : {Row{"Normal", false, "succeeded"}, Row{"Warning", false, "failed"},
-                         Row{"Normal", true, "failed"}}) {
+  for (const Row& row :
+       {Row{"Normal", End::kSucceeded, "succeeded"}, Row{"Warning", End::kSucceeded, "succeeded"},
+        Row{"Warning", End::kFailed, "failed"}, Row{"Normal", End::kFailed, "failed"}}) {
     Fixture world;
     kube::Plan plan = with_status({}, false);
-    kube::PlannedEvent event{row.type, "Ended", "m", true};
-    event.is_failure = row.is_failure;
-    plan.events.push_back(std::move(event));
+    plan.events.push_back({.type = row.type, .reason = "Ended", .message = "m", .end = row.end});
     REQUIRE(world.run(kWidgets, std::move(plan)));
     CHECK(world.metrics.lines == Lines{std::string("finished Widget ") + row.result});
   }
@@ -734,7 +739,8 @@ TEST_CASE_METHOD(Fixture, "the end of a part is reported, and not counted") {
   kube::ObjectRef part{{"n", "x"}, "u1", "5"};
   part.is_end_counted = false;
   kube::Plan plan = with_status({}, false);
-  plan.events.push_back({"Normal", "Ended", "m", true});
+  plan.events.push_back(
+      {.reason = "Ended", .message = "m", .end = kube::PlannedEvent::End::kSucceeded});
   REQUIRE(kube::run_task(io, widgets.plan_runner.run(std::move(part), std::move(plan))));
   CHECK(sent_events() == Lines{"Normal Ended: m"});
   CHECK(metrics.lines.empty());
@@ -877,8 +883,8 @@ TEST_CASE_METHOD(Fixture, "in a terminating namespace no status is written eithe
 
 TEST_CASE_METHOD(Fixture, "actions wait for a status that must be written first") {
   kube::Plan plan = with_status(plan_of({create_job("x-w-0")}), false);
-  plan.is_status_first = true;
-  plan.events.push_back({"Warning", "FailedJobs", "it has failed", true});
+  plan.status_time = kube::Plan::StatusTime::kBeforeActions;
+  plan.events.push_back(kFailed);
   SECTION("it is written") {
     api.on("POST", kJobsPath).answer(201, stored(kube::kJobs, "x-w-0", "u1"));
     REQUIRE(run(kWidgets, std::move(plan)));

@@ -32,7 +32,7 @@ void check_rows(const std::string& before, const std::vector<Row>& rows, const s
     if (*row.problem == '\0')
       CHECK(found.empty());
     else
-      CHECK(found.find(path + row.problem) == 0);
+      CHECK_THAT(found, kube::test::starts_with(path + row.problem));
   }
 }
 

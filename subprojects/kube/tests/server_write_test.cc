@@ -319,7 +319,7 @@ TEST_CASE("server: metadata is checked") {
     const std::string result = outcome(world.post(kConfigMapsPath, text));
     CAPTURE(text, result);
     CHECK(result.starts_with("422 Invalid: ConfigMap "));
-    CHECK(result.find(c.error) != std::string::npos);
+    CHECK_THAT(result, kube::test::contains(c.error));
   }
 }
 

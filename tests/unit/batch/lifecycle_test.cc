@@ -301,7 +301,7 @@ TEST_CASE("a refused pod is tried alone, and is not counted") {
 TEST_CASE("a pod whose uid is in the status is not counted again") {
   World world("{completions: 2, parallelism: 1}");
   const Json uid = world.at("j").get("metadata").get("uid");
-  // As a process that ended between status and finalizer leaves it.
+  // A process that ended between status and finalizer leaves this state.
   world.job["status"]["uncountedTerminatedPods"].set("failed", Json::array({uid}));
   world.fail("j");
   CHECK(world.counters() == "1 active 1 failed");
@@ -370,10 +370,10 @@ TEST_CASE("counters alone make a minor status") {
              "status: 'True'}]}}");
   const JobPlan counters = world.reconcile();
   CHECK(counters.status_patch.has_value());
-  CHECK(counters.is_status_minor);
+  CHECK(counters.is_status_minor());
   pod = with(pod, "{status: {phase: Succeeded}}");
   const JobPlan ended = world.reconcile();
   CHECK(ended.status_patch.has_value());
-  CHECK_FALSE(ended.is_status_minor);
-  CHECK(ended.is_status_first);
+  CHECK_FALSE(ended.is_status_minor());
+  CHECK(ended.is_status_first());
 }

@@ -1,4 +1,4 @@
-// Which pods start on one machine, and what the conditions of the others say.
+// These tests check which pods start on one machine, and what the conditions of the others say.
 #include "runtimes/batch/scheduling.hh"
 
 #include <fmt/format.h>
@@ -88,7 +88,7 @@ struct Machine {
     std::sort(started.begin(), started.end());
     return fmt::format("{}", fmt::join(started, " "));
   }
-  // What the condition of a pod that waits is to say; "" where it starts, or nothing is said.
+  // Returns the message of the condition of a pod that waits; "" if it starts, or there is none.
   std::string message(std::string_view name) {
     for (const PodPlan& each : plans())
       if (each.pod->name == name && each.plan.actions.empty())
@@ -119,7 +119,7 @@ TEST_CASE("a pod gets the node: its condition first, then the node, then the eve
   const auto plans = machine.plans();
   REQUIRE(plans.size() == 1);
   const kube::Plan& plan = plans.front().plan;
-  CHECK(plan.is_status_first);
+  CHECK(plan.is_status_first());
   CHECK(*plan.status_patch ==
         yaml("{status: {conditions: [{type: PodScheduled, status: 'True', lastProbeTime: null, "
              "lastTransitionTime: '2027-01-15T08:00:00Z'}]}}"));

@@ -45,7 +45,7 @@ JobPlan World::reconcile() {
   JobPlan made = plan(observed);
   backoff_ = made.backoff;
 
-  if (made.is_status_first) write_status(made);
+  if (made.is_status_first()) write_status(made);
   std::stable_sort(made.actions.begin(), made.actions.end(),
                    [](const auto& a, const auto& b) { return a.stage < b.stage; });
   bool has_failed = false;
@@ -56,9 +56,9 @@ JobPlan World::reconcile() {
     has_failed = true;
     failed_stage = action.stage;
   }
-  if (!made.is_status_first) write_status(made);
+  if (!made.is_status_first()) write_status(made);
   for (const auto& event : made.events)
-    if (!event.is_of_actions || !has_failed)
+    if (event.time == kube::PlannedEvent::Time::kWithStatus || !has_failed)
       events.push_back(fmt::format("{} {}: {}", event.type, event.reason, event.message));
   return made;
 }
@@ -99,7 +99,7 @@ bool World::act(const kube::Action& action) {
   return true;
 }
 
-// A pod that is to go does so once nothing holds it: no finalizer, and no kubelet.
+// A pod that is being deleted is removed once nothing holds it: no finalizer, and no kubelet.
 void World::collect(const std::string& name) {
   const Json& pod = all_pods[name];
   const std::string_view phase = pod.get("status").get_string("phase");

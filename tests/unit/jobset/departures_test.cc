@@ -1,6 +1,5 @@
-// Where this JobSet controller departs from upstream: failure at FailureTarget,
-// disruptions, restarts counted once, Jobs removed by their own TTL, labels that do not parse,
-// sizes without bound.
+// This JobSet controller departs from upstream: failure at FailureTarget, disruptions, restarts
+// counted once, Jobs removed by their own TTL, labels that do not parse, sizes without bound.
 #include <fmt/format.h>
 
 #include "api/api.hh"
@@ -68,7 +67,7 @@ TEST_CASE("reason and message of FailureTarget are what rules see") {
   world.settle();
   CHECK(world.condition_reason("Failed") == "FailJobSetFailurePolicyAction");
   CHECK(world.counters("replicated-job-b") == "ready 0 succeeded 0 failed 1 active 0 suspended 0");
-  // It ends by itself; it is the record of the failure.
+  // It ends by itself, and shows the failure.
   CHECK_FALSE(world.job(kB).find("metadata")->find("deletionTimestamp"));
 }
 
@@ -80,14 +79,14 @@ TEST_CASE("a restart whose write was lost or repeated counts once") {
   const auto first = world.context();
   REQUIRE(first.status_patch);
   const Json after = world.jobset();
-  // Lost: the JobSet is as it was, so the same patch is asked for again, counting to the same
-  // number.
+  // The write was lost: the JobSet is unchanged, so the same patch is asked for again, counting to
+  // the same number.
   world.jobset() = before;
   const auto again = world.context();
   REQUIRE(again.status_patch);
   CHECK(*again.status_patch == *first.status_patch);
   CHECK(*again.status_patch->find_path({"status", "restarts"}) == 1);
-  // Arrived: the failed Job is of a previous attempt by then.
+  // The write arrived: the failed Job is of a previous attempt by then.
   world.jobset() = after;
   const auto next = world.context();
   CHECK(next.actions.size() == 4);
@@ -109,7 +108,7 @@ TEST_CASE("the pass that counts a restart deletes nothing of this attempt") {
   world.settle();
   world.fail(kB);
   const auto counting = world.context();
-  CHECK(counting.is_status_first);
+  CHECK(counting.is_status_first());
   CHECK(world.restarts() == "2/2");
   for (const auto& action : counting.actions) CHECK(action.key.name == kA);
 }
@@ -123,8 +122,8 @@ TEST_CASE("a Job removed by its own TTL does not run again") {
   world.settle();
   world.complete(kA);
   const auto planned = world.context();
-  // It is the only memory there will be, so it is not held back.
-  CHECK_FALSE(planned.is_status_minor);
+  // Only the status will know it, so it is not held back.
+  CHECK_FALSE(planned.is_status_minor());
   world.remove(kA);
   world.settle();
   CHECK(world.jobs().size() == 3);
@@ -176,7 +175,7 @@ TEST_CASE("what others wait for outlives restarts where the JobSet asks for it")
   struct Row {
     const char* about;
     const char* kept;
-    const char* status;  // that b waits for
+    const char* status;  // the state that b waits for
     Then then;
     bool is_kept;
   };
@@ -411,7 +410,7 @@ TEST_CASE("after a failure of a node its Jobs prefer other nodes") {
             "values":["n-1.example"]}]}}])");
     CHECK(terms_of(world) == (*row.preferred ? expected : Json()));
     CHECK(world.condition(kAvoidedNode) == (*row.preferred ? "True" : ""));
-    // It is not forgotten by the next restart, and only a preference.
+    // The next restart does not forget it, and it is only a preference.
     world.fail(kA);
     restart_done(world);
     CHECK(terms_of(world) == (*row.preferred ? expected : Json()));
@@ -481,7 +480,7 @@ TEST_CASE("a JobSet with disruption restarts gets Jobs that report disruptions")
   CHECK(policy_of(R"({"podReplacementPolicy":"TerminatingOrFailed",
                       "template":{"spec":{"restartPolicy":"Never"}}})")
             .empty());
-  // In front of the user's rules; not twice.
+  // The rule is in front of the user's rules, and not there twice.
   CHECK(policy_of(R"({"podFailurePolicy":{"rules":[{"action":"Count"}]},
                       "template":{"spec":{"restartPolicy":"Never"}}})") ==
         R"({"rules":[)" + rule + R"(,{"action":"Count"}]})");
@@ -499,7 +498,7 @@ TEST_CASE("a huge JobSet is created by and by") {
   World world(test_js());
   world.jobset()["spec"]["replicatedJobs"].as_array()[0]["replicas"] = 2'000'000'000;
   const auto first = world.context();
-  CHECK(first.actions.size() == 257);  // and the Service
+  CHECK(first.actions.size() == 257);  // the Service is one more
   CHECK(first.requeue_after.has_value());
   world.context();
   CHECK(world.jobs().size() == 512);

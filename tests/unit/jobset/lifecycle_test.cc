@@ -41,7 +41,7 @@ TEST_CASE("C2, C11, C41: all Jobs complete") {
   CHECK(world.restarts() == "0/0");
   CHECK(texts(world.events) ==
         std::vector<std::string>{"Normal AllJobsCompleted: jobset completed successfully"});
-  CHECK(world.events.back().is_terminal);
+  CHECK(world.events.back().end == kube::PlannedEvent::End::kSucceeded);
 }
 
 TEST_CASE("C3: a Job of an earlier JobSet of the same name is ignored") {
@@ -98,7 +98,7 @@ TEST_CASE("C5 to C8, C43: success policies") {
     // The pass that ends it deletes nothing; the next one deletes what still runs.
     const auto ending = world.context();
     CHECK(ending.actions.empty());
-    CHECK(ending.is_status_first);
+    CHECK(ending.is_status_first());
     CHECK(world.condition("Completed") == "True");
     world.settle();
     world.release_all();
@@ -126,8 +126,8 @@ TEST_CASE("C9, C12, C44: without a failure policy the first failure ends it") {
   world.fail(kAllB[1]);
   const auto ending = world.context();
   CHECK(ending.actions.empty());
-  CHECK(ending.is_status_first);
-  CHECK_FALSE(ending.is_status_minor);
+  CHECK(ending.is_status_first());
+  CHECK_FALSE(ending.is_status_minor());
   world.settle();
   world.release_all();
   world.settle();
@@ -185,7 +185,7 @@ TEST_CASE("claims that may exist already are created before the Jobs that need t
     ++planned[action.resource.kind];
     if (action.resource.kind == "PersistentVolumeClaim") {
       CHECK(action.owner_uid == world.jobset().get("metadata").get_string("uid"));
-      CHECK(action.takes_unowned);
+      CHECK(action.unowned == kube::Action::Unowned::kAccept);
       CHECK(action.stage == 0);
       CHECK(action.failure_reason == "PVCCreationFailed");
     } else if (action.resource.kind == "Job") {
@@ -203,8 +203,8 @@ TEST_CASE("C42: counters follow the Jobs") {
   world.settle();
   for (const std::string& name : world.job_names()) world.ready(name);
   const auto planned = world.context();
-  CHECK(planned.is_status_minor);
-  CHECK_FALSE(planned.is_status_first);
+  CHECK(planned.is_status_minor());
+  CHECK_FALSE(planned.is_status_first());
   CHECK(world.counters("replicated-job-a") == "ready 1 succeeded 0 failed 0 active 1 suspended 0");
   CHECK(world.counters("replicated-job-b") == "ready 3 succeeded 0 failed 0 active 3 suspended 0");
 }

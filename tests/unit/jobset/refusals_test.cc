@@ -174,5 +174,5 @@ TEST_CASE("advice is about who refused, if the message shows it") {
       Row{"Unschedulable", "tolerations", "Compare resourcesPerNode"},  // a scheduler refuses none
       Row{"ChildRefused", "anything", "Change what the message names"});
   CAPTURE(row.message);
-  CHECK_THAT(advice_for(row.reason, row.message), Catch::Contains(row.advice));
+  CHECK_THAT(std::string(advice_for(row.reason, row.message)), kube::test::contains(row.advice));
 }

@@ -72,7 +72,8 @@ kube::Plan World::context() {
   auto service = headless_service(*read);
   observed.service_exists =
       service && services.count(std::string((*service)["metadata"].get_string("name")));
-  for (const auto& [name, claim] : claims) observed.claims.insert(name);
+  kube::NamedObjects known;
+  observed.objects = &known;
   observed.now = now;
   observed.gates = gates;
   observed.decorators = decorators;
@@ -80,8 +81,20 @@ kube::Plan World::context() {
   observed.is_of_trainjob = is_of_trainjob;
   observed.warning = warning;
   kube::Plan planned = plan(observed);
+  for (int round = 0; !planned.needs_objects.empty(); ++round) {
+    REQUIRE(round < 3);
+    CHECK(planned.actions.empty());
+    for (const kube::NamedObject& named : planned.needs_objects) {
+      const auto claim = claims.find(named.key.name);
+      kube::ReadObject found;
+      if (claim != claims.end()) found.object = std::make_shared<const Json>(claim->second);
+      found.is_new = true;
+      known.set(named, std::move(found));
+    }
+    planned = plan(observed);
+  }
   refusal_.reset();
-  if (planned.is_status_first && planned.status_patch) patch_status(*planned.status_patch);
+  if (planned.is_status_first() && planned.status_patch) patch_status(*planned.status_patch);
   for (int stage = 0; stage < 3; ++stage) {
     for (const kube::Action& action : planned.actions) {
       if (action.stage != stage) continue;
@@ -93,7 +106,7 @@ kube::Plan World::context() {
       }
     }
   }
-  if (!planned.is_status_first && planned.status_patch) patch_status(*planned.status_patch);
+  if (!planned.is_status_first() && planned.status_patch) patch_status(*planned.status_patch);
   for (const kube::PlannedEvent& event : planned.events) events.push_back(event);
   return planned;
 }

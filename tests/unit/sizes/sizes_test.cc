@@ -1,6 +1,6 @@
-// Every list that a user can write, at the size that the API server stores: what is computed for an
-// object takes time in proportion to its length. Each list is made twice, once four times as long
-// as the other; an algorithm that compares all items with all takes sixteen times as long for it.
+// Every list that a user can write has the size that the API server stores. The work for an object
+// takes time in proportion to its length. Each list is made twice, once four times as long as the
+// other; an algorithm that compares all items with all takes sixteen times as long for it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,11 +11,14 @@
 
 #include "api/api.hh"
 #include "kube/model/json_text.hh"
+#include "kube/model/resources.hh"
 #include "runtimes/admission/admission.hh"
 #include "runtimes/admission/v1job.hh"
+#include "runtimes/gang/pod_group.hh"
 #include "runtimes/jobset/plan.hh"
 #include "runtimes/plugins/registry.hh"
 #include "runtimes/trainjob/difference.hh"
+#include "runtimes/trainjob/known_objects.hh"
 #include "runtimes/trainjob/plan.hh"
 #include "runtimes/v1/plan.hh"
 #include "tests/support/catch.hh"
@@ -30,8 +33,9 @@ using kube::Json;
 constexpr std::size_t kObjectLimit = kIsSanitized ? 200'000 : 1'500'000;  // the latter is etcd's
 #else
 constexpr std::size_t kObjectLimit = 200'000;
+// Growth at four times the length; quadratic code needs sixteen times.
 #endif
-constexpr double kMaxGrowth = 11;  // of four times the length; quadratic code needs sixteen times
+constexpr double kMaxGrowth = 11;
 constexpr double kMaxSeconds = 20;
 const kube::Time kNow = kube::Time::from_seconds(1'767'226'200);
 
@@ -47,7 +51,8 @@ double cpu_seconds() {
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
 }
 
-// What a cluster holds of one job. `suspended` is so that its JobSet is compared and written again.
+// A cluster holds these objects of one job. If `suspended` is set, its JobSet is compared and
+// written again.
 struct Objects {
   Json runtime = json(R"({"apiVersion": "trainer.kubeflow.org/v1alpha1",
     "kind": "ClusterTrainingRuntime", "metadata": {"name": "rt", "uid": "r",
@@ -141,7 +146,7 @@ void put_list(Json& object, const std::string& pointer, const std::string& item,
   const bool is_map = item.find("\": ") < item.find('{');
   std::string text(1, is_map ? '{' : '[');
   for (std::size_t i = 1; i <= length; ++i) text += (i > 1 ? "," : "") + numbered(item, i);
-  // What the list held comes last, so that a search for it passes all others.
+  // The former items of the list come last, so that a search for them passes all others.
   if (!list.empty()) {
     const std::string held = kube::print_json(list);
     text += "," + held.substr(1, held.size() - 2);
@@ -216,11 +221,12 @@ void plan(const Objects& objects) {
   plan_jobset(objects.jobset, false);
   const auto job = read_trainjob(objects.trainjob);
   if (!job) return;
-  TrainJobObserved observed{*job, objects.trainjob};
-  observed.snapshot = nullptr;
-  observed.live_runtime = snapshot_of(objects.runtime);
-  observed.dependents["PodGroup.scheduling.x-k8s.io/j"] = false;
-  observed.dependents["ConfigMap/j-tls-config"] = false;
+  kube::NamedObjects known;
+  known.set(snapshot_object(*job), {});
+  known.set(runtime_object(*job), {.content = snapshot_of(objects.runtime), .is_new = true});
+  known.set({gang::kCoschedulingPodGroups, {"", "j"}}, {});
+  known.set({kube::kConfigMaps, {"", "j-tls-config"}}, {});
+  TrainJobObserved observed{*job, objects.trainjob, known};
   observed.now = kNow;
   PipelineOptions options(production_plugins());
   options.is_progress_enabled = objects.is_progress_enabled;
@@ -243,7 +249,8 @@ void work_on_v1_job(const Json& object) {
   validate_v1job(request(Json(), object), framework);
   validate_v1job(request(object, object), framework);
   const auto job = v1::read_job(object, framework.replica_specs);
-  if (job) v1::plan({framework, *job, {}, {}, {}, {}, v1::Settings(), kNow});
+  const kube::NamedObjects none;
+  if (job) v1::plan({framework, *job, {}, {}, none, {}, {}, v1::Settings(), kNow});
 }
 
 // The least of some runs: other work on the machine only adds.
@@ -271,14 +278,14 @@ const std::string kWithVolume =
 const std::string kTrains =
     R"({"name": "j@", "template": {"metadata": {"labels": {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}}, "spec": {"template": {"spec": {"containers": [{"name": "node"}]}}}}})";
 
-// So long that there are fewer of them than pods are allowed.
+// The text is so long that there are fewer of them than pods are allowed.
 const std::string kAnyRole =
     R"("r@": {"template": {"metadata": {"annotations": {"a": "1234567890123456789012345678901234567890123456789012345678901234567890"}}, "spec": {"containers": [{"name": "tensorflow", "image": "i"}]}}})";
 const std::string kEmptyRole =
     R"("r@": {"replicas": 0, "template": {"spec": {"containers": [{"name": "tensorflow", "image": "i"}]}}})";
 const std::string kPodOfV1 = "/spec/xgbReplicaSpecs/Worker/template/spec";
 
-// Not here: what the schema of TrainJob keeps short. Older schemas had no limit for env.
+// Lists that the schema of TrainJob keeps short are not here. Older schemas had no limit for env.
 const Row kRows[] = {
     {&Objects::runtime, kJobs, kAnyJob},
     {&Objects::runtime, kJobs, kLater},

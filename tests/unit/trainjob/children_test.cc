@@ -4,7 +4,9 @@
 #include "api/api.hh"
 #include "kube/model/digest.hh"
 #include "kube/model/json_text.hh"
+#include "kube/model/resources.hh"
 #include "runtimes/trainjob/difference.hh"
+#include "runtimes/trainjob/known_objects.hh"
 #include "runtimes/trainjob/snapshot.hh"
 #include "runtimes/views/pod.hh"
 #include "tests/support/catch.hh"
@@ -77,10 +79,11 @@ TEST_CASE("snapshots that cannot be used say why, in upstream's words") {
   Json start = train_job();
   start["spec"]["runtimeRef"].set("kind", row.kind);
   World world(start);
-  auto view = std::make_shared<SnapshotView>();
-  view->owner_uid = row.owner;
-  if (row.text) view->content = snapshot_from(*row.text);
-  world.known_snapshot = std::shared_ptr<const SnapshotView>(view);
+  Json config_map = yaml("{metadata: {ownerReferences: [{controller: true}]}, data: {}}");
+  config_map["metadata"]["ownerReferences"].as_array()[0].set("uid", row.owner);
+  if (row.text) config_map["data"].set("runtime", *row.text);
+  world.others["ConfigMap/j-runtime-snapshot"] = config_map;
+  world.known.end_first_plan();  // else it would be known not to exist
   CHECK(world.settle() == Reasons{"TrainJobResourcesCreationFailed"});
   CHECK(world.reason() == "RuntimeSnapshotInvalid");
   CHECK(world.message().substr(0, row.expected.size()) == row.expected);
@@ -165,11 +168,14 @@ TEST_CASE("an edited snapshot is refused, a running job goes on") {
   world.settle();
   CHECK(world.reason() == "RuntimeSnapshotInvalid");
   CHECK(world.message().find("status.runtimeSnapshotHash says") != std::string::npos);
-  // Its machines are free all the same, and nothing else of the JobSet has changed.
+  // Its machines are free nevertheless, and nothing else of the JobSet has changed.
   Json stopped = before;
   stopped["spec"].set("suspend", true);
   CHECK(*world.jobset == stopped);
 }
+
+const kube::Refusal kImmutable{kJobSets, "JobSet ns/j: spec.replicatedJobs: field is immutable",
+                               kube::ErrorCode::kInvalid};
 
 TEST_CASE("what cannot be built, or is refused, is stopped all the same") {
   World world;
@@ -179,7 +185,7 @@ TEST_CASE("what cannot be built, or is refused, is stopped all the same") {
                                  yaml("{trainer.kubeflow.org/torch-launcher: none}"));
   }
   SECTION("the API server refuses it") {
-    world.build_error = "JobSet ns/j: spec.replicatedJobs: field is immutable";
+    world.refusal = kImmutable;
   }
   world.set_spec("suspend", true);
   const TrainJobPlan plan = world.reconcile();
@@ -271,13 +277,15 @@ status: {conditions: [{type: Failed, status: "True", reason: FailedJobs, message
 
 TEST_CASE("what the API server refused stays in the status until it is settled") {
   World world;
-  world.build_error = "JobSet ns/j: admission webhook \"vjobset.kb.io\" denied the request: no";
+  world.refusal = kube::Refusal{
+      kJobSets, "JobSet ns/j: admission webhook \"vjobset.kb.io\" denied the request: no",
+      kube::ErrorCode::kForbidden};
   TrainJobPlan plan = world.reconcile();
   CHECK(world.reason() == "ChildRefused");
-  CHECK(world.message() == world.build_error);
+  CHECK(world.message() == world.refusal->message);
   // The writer that was refused has recorded the event.
   CHECK(reasons_of(plan) == Reasons{"Created"});
-  world.build_error.clear();
+  world.refusal.reset();
   world.settle();
   CHECK(world.reason() == "CreatingPods");
 }
@@ -287,9 +295,10 @@ TEST_CASE("a JobSet that cannot become what is built now can be made again") {
   world.set_spec("suspend", true);
   world.settle();
   world.set_spec("suspend", false);
-  world.build_error = "JobSet ns/j: spec.replicatedJobs: field is immutable";
+  world.refusal = kImmutable;
   world.reconcile();
-  CHECK(world.message() == world.build_error + "; or delete JobSet \"ns/j\" to have it made again");
+  CHECK(world.message() ==
+        world.refusal->message + "; or delete JobSet \"ns/j\" to have it made again");
 }
 
 TEST_CASE("a job that breaks a rule is refused without a webhook, too") {
@@ -367,7 +376,7 @@ TEST_CASE("a label of others on a suspended JobSet is no change where our fields
       R"({f:spec: {f:replicatedJobs: {'k:{"name":"node"}': {f:template: {f:spec: {f:template: {f:metadata: {f:labels: {f:own: {}}}}}}}}}})"));
   REQUIRE(owned);
   CHECK(owned != owned_template_fields(applied));
-  // The stores read no more of managedFields than this looks at.
+  // The stores read no more of managedFields than this function reads.
   const kube::JsonFilter seen{
       "", kube::JsonFilter::Members::kInclude, {kube::metadata_with({seen_of_managed_fields()})}};
   const auto read = kube::parse_json(kube::print_json(applied), {}, seen);
@@ -405,7 +414,7 @@ TEST_CASE("a dependent object is unchanged by what its own controller adds") {
   stored["metadata"].set("managedFields", yaml("[{manager: trainer, operation: Apply, fieldsV1: "
                                                "{f:spec: {f:minMember: {}, f:queue: {}}}}]"));
   CHECK(is_dependent_changed(desired, stored));
-  // Our own body, remembered from its apply.
+  // This is the controller's own body, remembered from its apply.
   CHECK(
       is_dependent_changed(desired, yaml("{metadata: {name: j}, spec: {minMember: 2, queue: q}}")));
   CHECK(is_dependent_changed(yaml("{data: {a: x}}"),
@@ -505,7 +514,7 @@ TEST_CASE("a launcher that trains counts as a node of a job that another control
   world.settle();
   REQUIRE(world.jobset);
   REQUIRE(world.job().status.nodes->total == 3);
-  // As upstream's controllers leave it: neither these members of the status nor a snapshot.
+  // Upstream's controllers leave this state: neither these members of the status nor a snapshot.
   world.object.erase("status");
   world.others.erase("ConfigMap/j-runtime-snapshot");
   world.restart();
@@ -518,12 +527,12 @@ TEST_CASE("the Secret of SSH keys: made once, and again where no pod has the old
   start["spec"].set("suspend", true);
   World world(start, mpi_runtime());
   const std::string name = "Secret/j-mpi-ssh-auth";
-  // The one Secret that a plan makes, of which it says that it wants keys.
+  // This is the only Secret that a plan makes; the plan says that it wants keys.
   const auto check_made = [&name](const TrainJobPlan& plan) {
     REQUIRE(plan.ssh_key_actions.size() == 1);
     const kube::Action& secret = plan.actions.at(plan.ssh_key_actions[0]);
     CHECK(&secret == find_action(plan, kube::Action::Verb::kCreate, "Secret"));
-    CHECK(dependent_name(secret.resource, secret.key.name) == name);
+    CHECK(name_in_world({secret.resource, secret.key}) == name);
     CHECK(secret.key.ns == "ns");
     CHECK(secret.owner_uid == "job-uid");
     CHECK(kube::ObjectMeta::of(secret.body).controller()->uid == "job-uid");
@@ -570,7 +579,7 @@ TEST_CASE("the Secret of SSH keys: made once, and again where no pod has the old
     CHECK(plan.ssh_key_actions.empty());
     world.settle();
     CHECK(world.others.count(name) == 0);
-    // They end; the next pods get keys of their own.
+    // The pods end; the next pods get keys of their own.
     world.pods.clear();
     check_made(world.reconcile());
   }
@@ -594,10 +603,6 @@ TEST_CASE("what was deleted under a running job is made again when pods start ag
   world.settle();
   const std::string secret = "Secret/j-mpi-ssh-auth", hosts = "ConfigMap/j-mpi-hostfile";
   const auto exist = [&] { return world.others.contains(secret) && world.others.contains(hosts); };
-  const auto forget = [&world] {
-    world.known_dependents.clear();
-    world.known_objects.clear();
-  };
   REQUIRE(exist());
   PodSpec pod;
   pod.phase = "Running";
@@ -605,7 +610,6 @@ TEST_CASE("what was deleted under a running job is made again when pods start ag
   world.settle();
   world.others.erase(secret);
   world.others.erase(hosts);
-  forget();
   world.settle();
   CHECK_FALSE(exist());  // no pod needs it, and nothing was read
 
@@ -674,7 +678,9 @@ TEST_CASE("no job waits for the CA of its reports") {
     CHECK(stages(world.reconcile()) == std::pair(1, 2));
     World refused;
     refused.options.is_progress_enabled = true;
-    refused.build_error = "configmaps \"j-tls-config\" is forbidden: exceeded quota";
+    refused.refusal =
+        kube::Refusal{kube::kConfigMaps, "configmaps \"j-tls-config\" is forbidden: exceeded quota",
+                      kube::ErrorCode::kForbidden};
     CHECK(stages(refused.reconcile()) == std::pair(3, 2));
   }
   SECTION("another's is left alone") {
@@ -716,10 +722,11 @@ TEST_CASE("hostile children never throw") {
   world.put_pod(pod);
   const Json object = yaml(jobset);
   auto typed = read_jobset(object);
-  if (!typed) return;  // the store keeps no such object
+  if (!typed) return SUCCEED("the store keeps no such object");
   const TrainJob job = world.job();
-  TrainJobObserved observed{job, world.object};
-  observed.snapshot = std::make_shared<SnapshotView>();
+  kube::NamedObjects objects;
+  objects.set(snapshot_object(job), {.object = std::make_shared<const Json>(Json::object())});
+  TrainJobObserved observed{job, world.object, objects};
   observed.jobset = &*typed;
   observed.jobset_object = &object;
   for (const auto& [name, view] : world.pods) observed.pods.push_back(view.get());

@@ -1,5 +1,4 @@
-// A job from its creation to its end: what is written, which phases it passes through, what is
-// reported.
+// A job is followed from its creation to its end: its writes, its phases, its reports.
 #include "api/api.hh"
 #include "kube/model/digest.hh"
 #include "runtimes/trainjob/children.hh"
@@ -50,7 +49,7 @@ void start_nodes(World& world, std::string_view phase, bool is_ready, std::int32
   }
 }
 
-// Two nodes, of which the second fails before that is seen.
+// There are two nodes, and the second fails before that is seen.
 void run_and_fail(World& world) {
   world.settle();
   start_nodes(world, "Running", true);
@@ -88,7 +87,7 @@ TEST_CASE("a new job gets a snapshot, then its JobSet, and an empty conditions l
   CHECK(world.conditions().empty());
   CHECK(world.job().status.nodes->total == 2);
 
-  // Bound to it only once it exists: the write may yet be refused.
+  // The job is bound to it only once it exists: the write may yet be refused.
   CHECK(world.status().get_string("runtimeSnapshotHash").empty());
   const std::string hash = kube::sha256_hex(text->as_string());
   world.settle();
@@ -101,12 +100,12 @@ TEST_CASE("that a new job is on its way can wait for its pods") {
     World world(start);
     world.are_minor_statuses_held = true;
     TrainJobPlan plan = world.reconcile();
-    CHECK(plan.is_status_minor);
+    CHECK(plan.is_status_minor());
     CHECK(plan.total_nodes == 2);
     CHECK(world.phase().empty());
-    // What only the plan that built the JobSet counted is still known.
+    // A count that only the plan had that built the JobSet is still known.
     plan = world.reconcile();
-    CHECK(plan.is_status_minor);
+    CHECK(plan.is_status_minor());
     CHECK(plan.actions.empty());
     REQUIRE(plan.status_patch);
     CHECK(plan.status_patch->find_path({"status", "nodes"})->get_int("total") == 2);
@@ -122,16 +121,16 @@ TEST_CASE("that a new job is on its way can wait for its pods") {
     pod.waiting_reason = why;
     pod.node_name = is_minor ? "" : "m";
     world.put_pod(pod);
-    CHECK(world.reconcile().is_status_minor == is_minor);
+    CHECK(world.reconcile().is_status_minor() == is_minor);
   }
   SECTION("it is suspended, which Kueue waits to hear") {
     start["spec"].set("suspend", true);
-    CHECK_FALSE(World(start).reconcile().is_status_minor);
+    CHECK_FALSE(World(start).reconcile().is_status_minor());
   }
   SECTION("it cannot be built, which its owner should hear") {
     World world(start);
     world.is_runtime_deleted = true;
-    CHECK_FALSE(world.reconcile().is_status_minor);
+    CHECK_FALSE(world.reconcile().is_status_minor());
     CHECK(world.reason() == "RuntimeNotFound");
   }
 }
@@ -210,7 +209,7 @@ TEST_CASE("all nodes have a machine for a while: one event, also when nothing el
   plan = world.reconcile();
   REQUIRE(reasons_of(plan) == Reasons{"Scheduled"});
   CHECK(plan.events[0].message == "2 of 2 nodes have a machine");
-  CHECK(plan.events[0].is_of_actions);
+  CHECK(plan.events[0].time == kube::PlannedEvent::Time::kAfterActions);
   CHECK(world.settle().empty());
   world.restart();  // the event of the former process is there
   CHECK(world.settle().empty());
@@ -284,7 +283,7 @@ TEST_CASE("a restart is reported once and counted") {
       Json::array({condition("RestartingJobSet", "JobsReady", "all jobs are ready", "False")}), 1));
   CHECK(world.settle() == Reasons{"Running"});
 
-  // The failure of the later attempt takes the place of the earlier one's.
+  // The failure of the later attempt replaces the earlier one's.
   world.fail_pod("j-node-0-1-a1", 7);
   world.settle();
   CHECK(world.job().status.firstFailure->attempt == 1);
@@ -394,7 +393,7 @@ TEST_CASE(
   }
 }
 
-// The admin has corrected the runtime, and the user has deleted the snapshot of the one before.
+// The admin has corrected the runtime, and the user has deleted the former snapshot.
 TEST_CASE("a job that has not begun is bound to its new snapshot, not to the one before") {
   World world;
   world.reconcile();
@@ -421,8 +420,8 @@ TEST_CASE("a job that has not begun is bound to its new snapshot, not to the one
 
 TEST_CASE("restarts are shown beside their budgets where the job asks for them") {
   struct Row {
-    const char* policy;  // of the job
-    const char* status;  // of the JobSet
+    const char* policy;  // the policy of the job
+    const char* status;  // the status of the JobSet
     const char* budget;
   };
   const Row rows[] = {

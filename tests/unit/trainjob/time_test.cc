@@ -34,12 +34,12 @@ TEST_CASE("a deadline ends the job strictly after it has passed") {
   CHECK(world.phase() == "Pending");
   world.advance(1s);
   plan = world.reconcile();
-  CHECK(plan.is_status_first);
+  CHECK(plan.is_status_first());
   REQUIRE(plan.actions.size() == 1);
   CHECK(plan.actions[0].verb == kube::Action::Verb::kDelete);
   CHECK(plan.actions[0].propagation == "Background");
   CHECK(reasons_of(plan) == Reasons{"Failed"});
-  CHECK(plan.events[0].is_terminal);
+  CHECK(plan.events[0].end == kube::PlannedEvent::End::kFailed);
   CHECK_FALSE(world.jobset);
   CHECK(world.reason() == "DeadlineExceeded");
   CHECK(world.message() == "TrainJob exceeded its active deadline");
@@ -145,7 +145,7 @@ TEST_CASE(
           has_deadline);
     late.settle();
     late.restart();
-    late.runtime = torch_runtime();  // what was taken of the other is in the status
+    late.runtime = torch_runtime();  // the status has the values that were taken from the other one
     late.advance(61s);
     late.settle();
     CHECK((late.reason() == "DeadlineExceeded") == has_deadline);
@@ -237,7 +237,7 @@ TEST_CASE("counters that are held back do not delay the end of a time to live") 
   world.set_jobset_status(std::move(status));
   world.advance(99s);
   TrainJobPlan plan = world.reconcile();
-  CHECK(plan.is_status_minor);
+  CHECK(plan.is_status_minor());
   CHECK(plan.status_patch);
   CHECK(plan.requeue_after == 1s);
   world.advance(1s);
@@ -303,7 +303,7 @@ TEST_CASE("a Job controller that has not come to the job yet is not asked about"
     world.put_pod(pod);
     plan = world.reconcile();
     CHECK_FALSE(plan.needs_events);
-    CHECK(plan.requeue_after == 20s);  // what comes before that is visible on the pod
+    CHECK(plan.requeue_after == 20s);  // the pod shows the steps before that
     CHECK(world.reason() == "Scheduling");
     pod.node_name = "m1";
     world.put_pod(pod);
@@ -399,7 +399,7 @@ TEST_CASE("pods say why they wait") {
   CHECK(world.message() == std::string("2 pods: ") + row.message);
 }
 
-// Its nodes wait until a job with this name and these metadata has ended.
+// The job's nodes wait until a job with this name and these metadata has ended.
 Json runtime_with_step(std::string_view name, Json metadata) {
   Json runtime = torch_runtime();
   Json& jobs = runtime["spec"]["template"]["spec"]["replicatedJobs"];

@@ -44,7 +44,10 @@ TEST_CASE("a status of another type is replaced, a long message cut") {
     many.push_back(kube::forbidden("spec.f" + std::to_string(i), "x"));
   const auto plan = plan_unreadable(yaml("{metadata: {name: j}, status: [1]}"), many);
   REQUIRE(plan.status_patch);
-  CHECK(plan.status_patch->find("status")->get_string("message").size() <= 1'000);
+  const std::string message(plan.status_patch->find("status")->get_string("message"));
+  CHECK_THAT(message, Catch::Contains("spec.f0: Forbidden: x"));
+  CHECK(message.size() > 900);
+  CHECK(message.size() <= 1'000);
 }
 
 TEST_CASE("nothing is written to what is no object: it would be written again each time") {

@@ -7,6 +7,7 @@
 #include "kube/model/yaml.hh"
 #include "kube/tests/merge_patch.hh"
 #include "runtimes/trainjob/legacy.hh"
+#include "runtimes/trainjob/runtime_snapshot.hh"
 #include "runtimes/views/pod.hh"
 #include "tests/support/catch.hh"
 
@@ -71,9 +72,8 @@ World::World(Json trainjob, Json the_runtime)
     : object(std::move(trainjob)), runtime(std::move(the_runtime)) {}
 
 void World::restart() {
-  known_snapshot.reset();
-  known_dependents.clear();
-  known_objects.clear();
+  known = {};
+  seen_event.clear();
   total_nodes = 0;
   scheduled_since.reset();
   if (job().status.phase == "Starting") scheduled_since = kube::Time();
@@ -145,14 +145,15 @@ void World::fail_pod(const std::string& name, std::int32_t exit_code, std::strin
 }
 
 void World::write_status(const TrainJobPlan& plan) {
-  if (!plan.status_patch || (plan.is_status_minor && are_minor_statuses_held)) return;
+  if (!plan.status_patch || (plan.is_status_minor() && are_minor_statuses_held)) return;
   ++requests;
   object = kube::test::merge_patch(object, *plan.status_patch);
 }
 
-void World::run(const kube::Action& action) {
+void World::run(const kube::Action& action, const kube::ReadStamp& stamp) {
   ++requests;
-  const std::string name = dependent_name(action.resource, action.key.name);
+  const kube::NamedObject named{action.resource, action.key};
+  const std::string name = name_in_world(named);
   CHECK(action.key.name.size() > 0);
   if (action.resource == kTrainJobs && action.verb == kube::Action::Verb::kMergePatch) {
     object = kube::test::merge_patch(object, action.body);
@@ -181,18 +182,33 @@ void World::run(const kube::Action& action) {
     Json stored = action.body;
     stored["metadata"].set("uid", name + "-uid").set("resourceVersion", "1");
     others[name] = std::move(stored);
-    known_dependents[name] = true;
-    known_objects.erase(name);
-    if (const Json* text = action.body.find_path({"data", "runtime"})) {
-      auto view = std::make_shared<SnapshotView>();
-      view->owner_uid = action.owner_uid;
-      view->content = snapshot_from(text->as_string());
-      known_snapshot = std::shared_ptr<const SnapshotView>(std::move(view));
-    }
+    kube::ReadObject written = read(named);
+    written.stamp = stamp;
+    known.set(named, std::move(written));
   }
 }
 
-// Those that wait for no other one, or that have pods.
+kube::ReadObject World::read(const kube::NamedObject& named) {
+  kube::ReadObject found;
+  if (named.resource == kClusterTrainingRuntimes) {
+    if (is_runtime_deleted)
+      found.error = "clustertrainingruntimes.trainer.kubeflow.org \"rt\" not found";
+    else
+      found.content = snapshot_of(runtime);
+    return found;
+  }
+  const auto at = others.find(name_in_world(named));
+  if (at == others.end()) return found;
+  found.object = std::make_shared<const Json>(at->second);
+  const auto meta = kube::ObjectMeta::of(at->second);
+  if (const auto* owner = meta.controller()) found.controller_uid = owner->uid;
+  const Json* const text = at->second.find_path({"data", "runtime"});
+  if (named.key.name == "j-runtime-snapshot" && text)
+    found.content = snapshot_from(text->as_string());
+  return found;
+}
+
+// These jobs wait for no other one, or have pods.
 std::vector<JobView> World::jobs_of_jobset() const {
   std::vector<JobView> jobs;
   if (!jobset || !are_jobs_created) return jobs;
@@ -215,8 +231,7 @@ std::vector<JobView> World::jobs_of_jobset() const {
 }
 
 TrainJobPlan World::reconcile() {
-  std::shared_ptr<const RuntimeSnapshot> live;
-  std::string runtime_error;
+  known.age();
   for (int round = 0; round < 8; ++round) {
     const TrainJob typed = job();
     std::optional<JobSet> typed_jobset;
@@ -228,18 +243,14 @@ TrainJobPlan World::reconcile() {
     std::optional<JobSet> typed_deleted;
     if (deleted_jobset) typed_deleted = *read_jobset(*deleted_jobset);
 
-    TrainJobObserved observed{typed, object};
-    observed.snapshot = known_snapshot;
-    observed.live_runtime = live;
-    observed.runtime_error = runtime_error;
+    TrainJobObserved observed{typed, object, known};
     observed.jobset = typed_jobset ? &*typed_jobset : nullptr;
     observed.jobset_object = jobset ? &*jobset : nullptr;
     observed.deleted_jobset = typed_deleted ? &*typed_deleted : nullptr;
     for (const auto& [name, pod] : pods) observed.pods.push_back(pod.get());
-    observed.dependents = known_dependents;
-    observed.dependent_objects = known_objects;
-    observed.build_error = build_error;
+    observed.refusal = refusal ? &*refusal : nullptr;
     observed.waiting_event = waiting_event;
+    observed.is_waiting_event_new = waiting_event != seen_event;
     observed.total_nodes = total_nodes;
     observed.scheduled_since = scheduled_since;
     const std::vector<JobView> jobs = jobs_of_jobset();
@@ -251,48 +262,26 @@ TrainJobPlan World::reconcile() {
     observed.now = now;
 
     TrainJobPlan plan = plan_trainjob(observed, options);
-    bool has_read = false;
-    if (plan.needs_snapshot) {
-      const auto found = others.find("ConfigMap/j-runtime-snapshot");
-      std::shared_ptr<SnapshotView> view;
-      if (found != others.end()) {
-        view = std::make_shared<SnapshotView>();
-        const auto meta = kube::ObjectMeta::of(found->second);
-        if (meta.controller()) view->owner_uid = meta.controller()->uid;
-        if (const Json* text = found->second.find_path({"data", "runtime"}))
-          view->content = snapshot_from(text->as_string());
-      }
-      known_snapshot = std::shared_ptr<const SnapshotView>(std::move(view));
-      has_read = true;
+    for (const kube::NamedObject& named : plan.needs_objects) {
+      kube::ReadObject found = read(named);
+      found.stamp = plan.read_stamp;
+      found.is_new = true;
+      known.set(named, std::move(found));
       ++reads;
     }
-    if (plan.needs_live_runtime) {
-      if (is_runtime_deleted) {
-        runtime_error = "clustertrainingruntimes.trainer.kubeflow.org \"rt\" not found";
-      } else {
-        live = snapshot_of(runtime);
-      }
-      has_read = true;
-      ++reads;
-    }
-    for (const auto& [resource, key] : plan.needs_dependents) {
-      const std::string name = dependent_name(resource, key.name);
-      const auto found = others.find(name);
-      known_dependents[name] = found != others.end();
-      if (found != others.end()) known_objects[name] = std::make_shared<const Json>(found->second);
-      has_read = true;
-      ++reads;
-    }
-    if (has_read) {
+    if (!plan.needs_objects.empty()) {
       CHECK(plan.actions.empty());
       CHECK_FALSE(plan.status_patch);
       continue;
     }
+    seen_event = waiting_event;
     total_nodes = plan.total_nodes.value_or(total_nodes);
     scheduled_since = plan.scheduled_since;
-    if (plan.is_status_first) write_status(plan);
-    for (const kube::Action& action : plan.actions) run(action);
-    if (!plan.is_status_first) write_status(plan);
+    if (plan.is_status_first()) write_status(plan);
+    for (const kube::Action& action : plan.actions) run(action, plan.read_stamp);
+    known.end_first_plan();
+    if (plan.memory == kube::Plan::Memory::kForget) known.forget_all();
+    if (!plan.is_status_first()) write_status(plan);
     return plan;
   }
   FAIL("the plan asks for more and more");
@@ -309,6 +298,12 @@ std::vector<std::string> World::settle() {
   }
   FAIL("the job does not settle");
   return events;
+}
+
+std::string name_in_world(const kube::NamedObject& named) {
+  std::string text = named.resource.kind;
+  if (!named.resource.group.empty()) text += "." + named.resource.group;
+  return text + "/" + named.key.name;
 }
 
 std::vector<std::string> reasons_of(const TrainJobPlan& plan) {

@@ -1,5 +1,5 @@
-// A TrainJob with its children in memory: plans are carried out on it as the API server would, so
-// that tests read as a job's life.
+// A TrainJob and its children are in memory: plans are executed on it by the API server's rules, so
+// that tests read like a job's life.
 #pragma once
 
 #include <chrono>
@@ -38,9 +38,9 @@ class World {
  public:
   explicit World(kube::Json trainjob = train_job(), kube::Json runtime = torch_runtime());
 
-  // Reads what the plan asks for, then carries it out. Answers the plan that was carried out.
+  // Reads what the plan asks for, then executes it. Returns the plan that was executed.
   TrainJobPlan reconcile();
-  // Reconciles until nothing is written any more; fails the test after 20 rounds. Answers the
+  // Reconciles until nothing is written any more; fails the test after 20 rounds. Returns the
   // reasons of all events on the way.
   std::vector<std::string> settle();
 
@@ -63,15 +63,15 @@ class World {
   kube::Json runtime;
   bool is_runtime_deleted = false;
   std::optional<kube::Json> jobset;
-  std::map<std::string, kube::Json> others;  // by dependent_name
+  std::map<std::string, kube::Json> others;  // "Secret/j-mpi-ssh-auth"
   std::map<std::string, std::shared_ptr<PodView>> pods;
-  std::string build_error;
+  std::optional<kube::Refusal> refusal;
   std::string waiting_event;
   bool have_jobs_started = true;
   bool are_jobs_created = true;
   bool is_jobset_controller_active = true;
   jobset::Gates gates;
-  bool are_minor_statuses_held = false;  // as the status rate limit does for a moment
+  bool are_minor_statuses_held = false;  // the status rate limiter holds them for a moment, too
   std::string managed_by_stamp;
   bool marks_finished = false;
   std::optional<kube::Json> deleted_jobset;
@@ -83,20 +83,22 @@ class World {
 
  private:
   std::vector<JobView> jobs_of_jobset() const;
-  struct Memory;  // what a process remembers of a job
-  void run(const kube::Action& action);
+  kube::ReadObject read(const kube::NamedObject& named);
+  void run(const kube::Action& action, const kube::ReadStamp& stamp);
   void write_status(const TrainJobPlan& plan);
 
  public:
-  std::optional<std::shared_ptr<const SnapshotView>> known_snapshot;
-  std::map<std::string, bool> known_dependents;
-  std::map<std::string, std::shared_ptr<const kube::Json>> known_objects;
+  // A process keeps this about the job.
+  kube::NamedObjects known;
+  std::string seen_event;
   std::int32_t total_nodes = 0;
   std::optional<kube::Time> scheduled_since;
   // A new process knows nothing.
   void restart();
 };
 
+// "ConfigMap/j-runtime-snapshot"; with the group where it is not core.
+std::string name_in_world(const kube::NamedObject& named);
 std::vector<std::string> reasons_of(const TrainJobPlan& plan);
 const kube::Action* find_action(const TrainJobPlan& plan, kube::Action::Verb verb,
                                 std::string_view kind);

@@ -1,4 +1,4 @@
-// What is fixed of upstream's accidents (docs/decisions/0056): limits, restarts, cleanups and
+// These accidents of upstream are fixed (docs/decisions/0056): limits, restarts, cleanups and
 // failures over the life of a job.
 #include <fmt/format.h>
 
@@ -37,7 +37,7 @@ TEST_CASE("backoffLimit: three retries of a container, and its pod is ended, not
     world.pod("p-worker-0", "Running", 1, 3);
     INFO(policy);
     CHECK(world.conditions() == "Created Running! Failed");
-    // The last run fails as well; until then a pod is left alone under None.
+    // The last run fails as well; until then a pod is not changed under None.
     CHECK((world.at("Pod/p-worker-0").get("spec").find("activeDeadlineSeconds") == nullptr) ==
           (policy == std::string("None")));
     Json& container = world.objects["Pod/p-worker-0"]["status"]["containerStatuses"].as_array()[0];
@@ -150,7 +150,7 @@ TEST_CASE("a restart is counted once, also where the controller ends in between"
   world.set_pod("p-worker-0", "Failed");
   world.kill_at = world.writes + 1;  // the status is written, the pod is not deleted
   const JobPlan made = world.reconcile(kJobKey);
-  CHECK(made.is_status_first);
+  CHECK(made.is_status_first());
   CHECK(status(world).get_int("restarts") == 1);
   CHECK(status(world).get_array("restartedPods").size() == 1);
   world.kill_at = std::numeric_limits<int>::max();
@@ -165,7 +165,7 @@ TEST_CASE("pods of a job that ends are not made again") {
   world.set_pod("p-worker-0", "Running", 1, 1);
   const Json before = world.at(kJobKey);
   const JobPlan made = world.reconcile(kJobKey);
-  CHECK(made.is_status_first);  // Failed is known before the first pod goes
+  CHECK(made.is_status_first());  // Failed is known before the first pod goes
   world.settle();
   CHECK(world.names("Pod").empty());
   // A worker that succeeded and was removed does not run again.
@@ -218,7 +218,7 @@ TEST_CASE("a resumed job waits for the end of the pods of its last run") {
   }
 }
 
-// With upstream's CRDs, which drop the budget, it is the controller that remembers it.
+// Upstream's CRDs drop the budget, so the controller remembers it.
 TEST_CASE("a resumed job has a new budget, also where its first pod is refused") {
   for (const bool has_upstreams_crds : {false, true}) {
     INFO(has_upstreams_crds);
@@ -331,7 +331,7 @@ TEST_CASE("troubles of pods are reported once each") {
 TEST_CASE("jobs that upstream made are taken over without a write to their pods") {
   World world(make_job("PyTorchJob", "Master Worker*2"));
   world.all_pods("Running");
-  // As another process sees it for the first time.
+  // Another process sees it for the first time.
   World other;
   other.objects = world.objects;
   other.settle();

@@ -103,21 +103,15 @@ TEST_CASE("M9: the launcher's own service account") {
 }
 
 TEST_CASE("M10, M11: creates name the job as the owner that must be there") {
-  // A foreign pod of the name is found by the create, whose error names its owner.
+  // The create finds a foreign pod of the name, and its error names the owner.
   Json job = make_job("MPIJob", "Launcher Worker");
   Settings settings;
   const Job read_back = read(job);
-  const Observed observed{framework_of("MPIJob"),
-                          read_back,
-                          {},
-                          {},
-                          {{"ServiceAccount/p-launcher", nullptr},
-                           {"ConfigMap/p-config", nullptr},
-                           {"Role.rbac.authorization.k8s.io/p-launcher", nullptr},
-                           {"RoleBinding.rbac.authorization.k8s.io/p-launcher", nullptr}},
-                          {},
-                          settings,
-                          {}};
+  kube::NamedObjects objects;
+  for (const kube::Resource& each :
+       {kube::kServiceAccounts, kube::kConfigMaps, kube::kRoles, kube::kRoleBindings})
+    objects.set({each, {"", each == kube::kConfigMaps ? "p-config" : "p-launcher"}}, {});
+  const Observed observed{framework_of("MPIJob"), read_back, {}, {}, objects, {}, {}, settings, {}};
   const JobPlan made = plan(observed);
   REQUIRE(made.actions.size() == 6);
   for (const kube::Action& action : made.actions) {
@@ -188,14 +182,14 @@ TEST_CASE("the hosts follow the workers, and the role as well") {
   world.settle();
   CHECK(world.names("Pod").size() == 3);
   CHECK_FALSE(world.has_event("SuccessfulDeletePod"));  // upstream has none either
-  // What others add does not stay, and is not fought over.
+  // Additions of other clients do not stay, and are written over only once.
   world.patch("ConfigMap/p-config", yaml("data: {mine: x, hostfile: y}"));
   world.settle();
   CHECK(world.at("ConfigMap/p-config").get("data").find("mine") == nullptr);
   CHECK(data(world, "hostfile") == "p-worker-0 slots=1\np-worker-1 slots=1\n");
   World alone(make_job("MPIJob", "Launcher"));
   CHECK(alone.at("Role/p-launcher").get_array("rules").size() == 1);  // no exec into every pod
-  // Suspended, a job keeps them.
+  // A suspended job keeps them.
   world.patch(kMPIJobKey, yaml("spec: {runPolicy: {suspend: true}}"));
   world.settle();
   CHECK(world.names("Pod").empty());
@@ -262,7 +256,7 @@ TEST_CASE("evicted pods are named as such") {
   CHECK(launcher.has_event("Warning Evicted: MPIJob ns/p has failed"));
   CHECK(launcher.has_event(
       "Normal MPIJobFailed: MPIJob p is failed because 1 Launcher replica(s) failed."));
-  // What hangs under ExitCode is said once.
+  // A hang under ExitCode is reported once.
   World hanging(
       make_job("MPIJob", "Launcher Worker", "roles: {Launcher: {restartPolicy: ExitCode}}"));
   hanging.pod("p-launcher", "Failed", 137);
@@ -296,7 +290,8 @@ TEST_CASE("an MPIJob without roles is refused, and what comes after a foreign ob
       empty.has_event("Warning MPIJobFailedValidation: MPIJob failed validation because "
                       "spec.mpiReplicaSpecs[Launcher]: Required value"));
   CHECK_FALSE(empty.at(kMPIJobKey).find("status"));
-  // No webhook refuses a change. What is invalid since then can be suspended, and ends in time.
+  // No webhook refuses a change. A job that is invalid since then can be suspended, and ends in
+  // time.
   for (const char* change : {"activeDeadlineSeconds: 60, cleanPodPolicy: All", "suspend: true"}) {
     INFO(change);
     World edited(make_job("MPIJob", "Launcher Worker*2"));

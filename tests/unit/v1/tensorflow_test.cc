@@ -1,4 +1,5 @@
-// Rows T1 to T21 and TS1 to TS19 of the acceptance checklist, but for those of common_test.cc.
+// These are rows T1 to T21 and TS1 to TS19 of the acceptance checklist, except those of
+// common_test.cc.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -190,8 +191,9 @@ TEST_CASE("of the events of a failure one is counted as the end of the job") {
   world.settle();
   world.set_pod("p-worker-0", "Failed", 1);
   const JobPlan made = world.reconcile("TFJob/p");
-  CHECK(std::count_if(made.events.begin(), made.events.end(),
-                      [](const auto& event) { return event.is_terminal; }) == 1);
+  CHECK(std::count_if(made.events.begin(), made.events.end(), [](const auto& event) {
+          return event.end != kube::PlannedEvent::End::kNone;
+        }) == 1);
   CHECK(std::count_if(made.events.begin(), made.events.end(),
                       [](const auto& event) { return event.reason == "TFJobFailed"; }) == 2);
 }
@@ -271,7 +273,7 @@ TEST_CASE("TS1 to TS19: what decides about a TFJob") {
     play(world, "worker", row.worker);
     play(world, "ps", row.ps);
     INFO(row.name);
-    // In one reconcile, as upstream's tests do it.
+    // Both happen in one reconcile, like in upstream's tests.
     world.reconcile("TFJob/p");
     CHECK(world.conditions() == row.expected);
   }

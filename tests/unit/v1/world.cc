@@ -105,7 +105,7 @@ void World::remove(const std::string& key) {
     release(key);
 }
 
-// With what it owns, as the garbage collector does.
+// The object is removed with what it owns; the garbage collector does the same.
 void World::release(const std::string& key) {
   const std::string uid(at(key).get("metadata").get_string("uid"));
   objects.erase(key);
@@ -173,11 +173,11 @@ Fate World::draw(const kube::Resource& resource) {
   return fate ? fate(resource) : Fate::kDone;
 }
 
-// As kube::Executor::create: an object of this name counts as created if the job owns it. What is
-// not watched may have other content, and is read again.
+// Does what kube::Executor::create does: an object of this name counts as created if the job owns
+// it. An object that is not watched may have other content, and is read again.
 bool World::create(const std::string& key, const kube::Action& action, bool is_answered) {
   if (has(key)) {
-    REQUIRE(seen);  // with caches that are up to date nothing creates what exists
+    REQUIRE(seen);  // with caches that are up to date, nothing creates an existing object
     const kube::ObjectMeta meta = kube::ObjectMeta::of(at(key));
     if (!is_answered || !meta.controller() || meta.controller()->uid != action.owner_uid)
       return false;
@@ -224,7 +224,7 @@ bool World::run(const kube::Action& action) {
   return is_answered;
 }
 
-// All actions of a stage run, whatever becomes of the others.
+// All actions of a stage run, whatever the results of the others.
 bool World::run_all(const std::vector<kube::Action>& actions) {
   bool is_done = true;
   for (int stage = 0; stage <= kWithPods && is_done; ++stage)
@@ -233,8 +233,8 @@ bool World::run_all(const std::vector<kube::Action>& actions) {
   return is_done;
 }
 
-// As kube::StatusWriter::patch: only on the version that was observed, and after a conflict the
-// object is read.
+// Does what kube::StatusWriter::patch does: it writes only the version that was observed, and after
+// a conflict the object is read.
 bool World::write_status(const std::string& job_key, const Json& observed, const Json& patch) {
   if (is_killed()) return false;
   const Fate drawn = draw(framework_of(observed.get_string("kind")).resource);
@@ -274,22 +274,31 @@ JobPlan World::make_plan(const Job& job, const Framework& framework, Memory& mem
   std::vector<const PodView*> pods;
   for (const auto& view : views) pods.push_back(view.get());
   // Without caches everything is read, each time.
-  if (!seen) memory.dependents.clear();
-  const auto read = [&](const auto& from, const kube::Resource& resource, const std::string& name) {
-    const auto found = from.find(resource.kind + "/" + name);
-    memory.dependents[dependent_name(resource, name)] =
-        found == from.end() ? nullptr
-                            : std::make_shared<const Json>(trim_dependent(job, found->second));
+  if (!seen) memory.objects.forget_all();
+  const auto stored = [&](const auto& from, const kube::NamedObject& named) {
+    const auto found = from.find(named.resource.kind + "/" + named.key.name);
+    return found == from.end() ? nullptr
+                               : std::make_shared<const Json>(trim_dependent(job, found->second));
   };
+  Observed observed{framework,
+                    job,
+                    pods,
+                    services,
+                    memory.objects,
+                    {},
+                    memory.relayed,
+                    settings,
+                    now,
+                    refusal ? &*refusal : nullptr};
   if (const kube::Resource* groups = pod_groups_of(settings); groups && seen)
-    read(*seen, *groups, job.metadata.name);
+    observed.watched_pod_group = stored(*seen, {*groups, job.metadata.key()});
   JobPlan made;
   for (int round = 0; round < 3; ++round) {
-    made = plan({framework, job, pods, services, memory.dependents, memory.relayed, settings, now,
-                 refusal ? &*refusal : nullptr});
-    if (made.needs_dependents.empty()) return made;
+    made = plan(observed);
+    if (made.needs_objects.empty()) return made;
     REQUIRE(made.actions.empty());
-    for (const auto& [resource, key] : made.needs_dependents) read(objects, resource, key.name);
+    for (const kube::NamedObject& named : made.needs_objects)
+      memory.objects.set(named, {.object = stored(objects, named)});
   }
   FAIL("the plan asks for more after each read");
   return made;
@@ -326,13 +335,13 @@ JobPlan World::reconcile(const std::string& job_key) {
     if (is_written && !is_killed()) keep_status(made, memory);
     return is_written;
   };
-  bool is_done = !made.is_status_first || has_written();
+  bool is_done = !made.is_status_first() || has_written();
   if (is_done) {
     is_done = run_all(made.actions);
-    if (!made.is_status_first) is_done &= has_written();
+    if (!made.is_status_first()) is_done &= has_written();
   }
   if (is_killed()) {
-    // A new process knows nothing of what was reported.
+    // A new process does not know what was reported.
     if (seen)
       restart();
     else
@@ -343,14 +352,15 @@ JobPlan World::reconcile(const std::string& job_key) {
     memory.relayed = made.relayed;
     totals.deleted |= made.counts.deleted;
     totals.restarted += made.counts.restarted;
-    for (const kube::Action& action : made.actions)
-      if (action.verb != kube::Action::Verb::kCreate)
-        memory.dependents.erase(dependent_name(action.resource, action.key.name));
+    for (const kube::Action& action : made.actions) {
+      const kube::NamedObject named{action.resource, action.key};
+      if (action.verb == kube::Action::Verb::kCreate)
+        memory.objects.set(named, {.object = std::make_shared<const Json>(action.body)});
       else
-        memory.dependents[dependent_name(action.resource, action.key.name)] =
-            std::make_shared<const Json>(action.body);
+        memory.objects.forget(named.resource, named.key.name);
+    }
   }
-  if (!is_done || made.is_blocked) memory.dependents.clear();
+  if (!is_done || made.memory != kube::Plan::Memory::kKeep) memory.objects.invalidate_all();
   record(job_key, made.events);
   return made;
 }

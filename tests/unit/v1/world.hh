@@ -1,5 +1,5 @@
-// V1 jobs and their children in memory: carries out what plan() asks for as the API server would,
-// and lets a test play the users, the kubelet, the schedulers and the clock.
+// V1 jobs and their children are in memory. This executes what plan() asks for by the API server's
+// rules, and a test plays the users, the kubelet, the schedulers and the clock.
 #pragma once
 
 #include <functional>
@@ -29,11 +29,11 @@ kube::Json make_job(std::string_view kind, std::string_view roles, std::string_v
 Job read(const kube::Json& object);
 const Framework& framework_of(std::string_view kind);
 
-// What becomes of a write.
+// This is what happens to a write.
 enum class Fate {
   kDone,
   kConflict,  // answered 409: nothing is written
-  kFailed,    // answered 500: likewise
+  kFailed,    // answered 500: nothing is written
   kLost,      // written, but the answer does not arrive
 };
 
@@ -43,18 +43,19 @@ class World {
   // With one job, settled.
   explicit World(const kube::Json& job);
 
-  // Create, or replace. The answer's code: 201, 200 or 403.
+  // Creates or replaces it. Returns the answer's code: 201, 200 or 403.
   int apply(kube::Json object);
   int patch(const std::string& key, const kube::Json& body);
   void remove(const std::string& key);  // by a user; pods with `is_graceful` only begin to end
   void release(const std::string& key);
-  // One reconcile of a job; the plan has been carried out, as far as the fates of its writes allow.
+  // Makes one reconcile of a job; the plan has been executed, as far as the fates of its writes
+  // allow.
   JobPlan reconcile(const std::string& job_key);
-  // Removes what a job has left that is gone; release() does so at once.
+  // Removes the objects that a deleted job has left; release() does so at once.
   void collect_garbage();
-  // See `seen`: the watch of a kind brings what it has not brought yet.
+  // The watch of a kind brings what it has not brought yet, see `seen`.
   void sync(std::string_view kind);
-  // See `seen`: a new process of the controller lists everything and knows nothing else.
+  // A new process of the controller lists everything and knows nothing else, see `seen`.
   void restart();
   void settle();
   void advance(std::int64_t seconds);  // the clock, and settles
@@ -85,21 +86,22 @@ class World {
   Settings settings;
   kube::Time now = kube::Time::from_seconds(1'800'000'000);
   bool is_graceful = false;
-  bool has_upstreams_crds = false;                  // which drop the extensions of a status
-  std::function<Fate(const kube::Resource&)> fate;  // of each write; without it all are done
-  std::optional<kube::Refusal> refusal;             // see Observed
-  std::function<void(const kube::Json&)> on_pod;    // each pod that the controller creates
-  // What the controller's caches contain, by key: what its watches have brought, and what its own
-  // writes were answered with. nullopt: it sees all objects as they are, at any time.
+  bool has_upstreams_crds = false;  // those CRDs drop the extensions of a status
+  // The fate of each write; without it all are done.
+  std::function<Fate(const kube::Resource&)> fate;
+  std::optional<kube::Refusal> refusal;           // see Observed
+  std::function<void(const kube::Json&)> on_pod;  // each pod that the controller creates
+  // These are the controller's caches, by key: objects that its watches have brought, and the
+  // answers to its own writes. nullopt: it sees all objects in their present state, at any time.
   std::optional<std::map<std::string, kube::Json>> seen;
   int writes = 0;
-  int kill_at = std::numeric_limits<int>::max();  // of `writes`: what follows does not happen
+  int kill_at = std::numeric_limits<int>::max();  // a number of `writes`: later ones do not happen
   JobPlan::Counts totals;
 
  private:
-  // What is kept of a job between two reconciles, as JobController::Memory.
+  // This is kept of a job between two reconciles, like JobController::Memory.
   struct Memory {
-    Dependents dependents;
+    kube::NamedObjects objects;
     std::optional<std::unordered_set<std::uint64_t>> relayed;
     StatusExtensions extensions;
     bool is_status_unknown = false;
@@ -114,7 +116,7 @@ class World {
   bool write_status(const std::string& job_key, const kube::Json& observed,
                     const kube::Json& patch);
   bool create(const std::string& key, const kube::Action& action, bool is_answered);
-  void answer(const std::string& key);  // of a write: it enters the caches
+  void answer(const std::string& key);  // puts the answer of a write into the caches
   Fate draw(const kube::Resource& resource);
   // Reads the job, if the last plan's status may be written.
   bool is_up_to_date(const std::string& job_key, const kube::Json& observed, Memory& memory);

@@ -1,0 +1,44 @@
+// Metrics need these facts about a job, which are the same for all kinds. Pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "kube/model/time.hh"
+
+namespace trainer {
+
+// These are the steps of a job until it runs, as bits: its JobSet exists, its first pod exists, it
+// runs. The time of each is measured.
+enum class JobStep : std::uint8_t { kJobSet = 1, kFirstPod = 2, kRunning = 4 };
+
+// The restarts of a job so far: those that count towards its limit, and those that do not, such as
+// after disruptions.
+struct JobRestarts {
+  std::int32_t failures = 0;
+  std::int32_t disruptions = 0;
+};
+
+// These facts are what one job's stored status says, and which of its objects exist.
+struct JobFacts {
+  std::string_view ns;
+  std::string_view runtime;
+  std::string_view phase;
+  // The reason why it neither runs nor has ended; "" for one that does. Bounded.
+  std::string_view waiting;
+  std::string_view failure;  // the reason why it has failed; "" for one that has not. Bounded
+  kube::Time created;
+  std::uint8_t steps = 0;  // the bits of JobStep that it has reached
+  // In the record's first facts: it has run before, so that no time until it runs is measured.
+  bool has_run = false;
+  // nullopt says that the number is not known now. Restarts before the record's first facts are not
+  // counted.
+  std::optional<JobRestarts> restarts;
+
+  void reach(JobStep step, bool is_reached) {
+    if (is_reached) steps |= static_cast<std::uint8_t>(step);
+  }
+};
+
+}  // namespace trainer
