@@ -12,7 +12,7 @@ import harness
 import v1_test
 from harness import Failed, run, wait_until
 
-KINDS = {"trainer.kubeflow.org/v1alpha1": {"TrainJob", "TrainingRuntime", "ClusterTrainingRuntime", "OptimizationJob"},
+KINDS = {"trainer.kubeflow.org/v1alpha1": {"TrainJob", "TrainingRuntime", "ClusterTrainingRuntime"},
          "jobset.x-k8s.io/v1alpha2": {"JobSet"},
          "kubeflow.org/v1": {"PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob", "JAXJob", "MPIJob"}}
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks manifests/crds on the API server of $KUBECONFIG: what it accepts, defaults, refuses, prunes, merges and prints.
+"""Checks manifests/crds, and the CRD of overlays/optimizationjob, on the API server of $KUBECONFIG: what it accepts, defaults, refuses, prunes, merges and prints.
 
 usage: schema_test.py [--verbose]
 
@@ -409,6 +409,8 @@ def check_definitions(bench):
     for _ in range(2):
         done = kubectl("apply", "-f", str(ROOT / "manifests/crds"))
         bench.expect("kubectl apply -f manifests/crds", done.returncode == 0, done.stderr)
+        done = kubectl("apply", "-k", str(ROOT / "manifests/overlays/optimizationjob"))
+        bench.expect("kubectl apply -k manifests/overlays/optimizationjob", done.returncode == 0, done.stderr)
     for kind in COLLECTIONS:
         group = COLLECTIONS[kind].split("/")[2]
         name = f"{COLLECTIONS[kind].rsplit('/', 1)[1]}.{group}"
