@@ -87,17 +87,6 @@ bool is_condition_type(std::string_view text) {
          all(text, [](char c) { return is_alphanumeric(c) || is_one_of(c, "-_."); });
 }
 
-bool is_json_number(std::string_view text) {
-  take_one_of(text, "-");
-  const std::string_view whole = take(text, is_digit);
-  if (whole.empty() || (whole.size() > 1 && whole.front() == '0')) return false;
-  if (take_one_of(text, ".") && take(text, is_digit).empty()) return false;
-  if (text.empty()) return true;
-  if (!take_one_of(text, "eE")) return false;
-  take_one_of(text, "+-");
-  return !take(text, is_digit).empty() && text.empty();
-}
-
 bool is_dns_label(std::string_view text) {
   return !text.empty() && is_lower(text.front()) && text.back() != '-' &&
          all(text, [](char c) { return is_lower(c) || is_digit(c) || c == '-'; });

@@ -1,5 +1,6 @@
-// The kinds this project defines: what the CustomResourceDefinition of each says. A kind has its
-// own file in this folder, and a line in registry.cc; those of V1 jobs are in runtimes/v1.
+// This project defines these kinds: a kind's value is the content of its CustomResourceDefinition.
+// A kind has its own file in this folder, and a line in registry.cc; those of V1 jobs are in
+// runtimes/v1.
 #pragma once
 
 #include <functional>
@@ -13,7 +14,7 @@
 
 namespace trainer {
 
-// A column of `kubectl get`.
+// This is a column of `kubectl get`.
 struct PrinterColumn {
   std::string_view name;
   std::string_view type;  // string, integer or date
@@ -23,7 +24,7 @@ struct PrinterColumn {
 };
 inline constexpr PrinterColumn kAgeColumn{"Age", "date", ".metadata.creationTimestamp"};
 
-// The subresource `scale`: JSONPaths of one member each.
+// This is the subresource `scale`, with JSONPaths of one member each.
 struct ScaleSubresource {
   std::string_view spec_replicas_path;
   std::string_view status_replicas_path;
@@ -45,7 +46,7 @@ struct ApiKind {
   std::vector<KindVersion> versions;
 };
 
-// The schema of a whole object, from the struct that describes it.
+// Returns the schema of a whole object, from the struct that describes it.
 template <class T>
 wire::Schema root_schema() {
   wire::Schema schema;
@@ -58,14 +59,13 @@ wire::Schema root_schema() {
 ApiKind trainjob_kind();
 ApiKind training_runtime_kind();
 ApiKind cluster_training_runtime_kind();
-ApiKind optimization_job_kind();
 ApiKind jobset_kind();
 
-// All of them, in the order in which they are installed.
+// Returns all of them, in the order in which they are installed.
 const std::vector<ApiKind>& api_kinds();
 
-// The schema of the stored version of one of them, or nullptr. Made on the first call, kept as long
-// as the program runs.
+// Returns the schema of the stored version of one of them, or nullptr. It is made on the first
+// call, and kept as long as the program runs.
 const wire::Schema* find_schema(std::string_view kind);
 
 kube::Json custom_resource_definition(const ApiKind& kind);

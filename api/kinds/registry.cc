@@ -10,8 +10,10 @@ namespace trainer {
 
 const std::vector<ApiKind>& api_kinds() {
   static const std::vector<ApiKind> kinds{
-      trainjob_kind(),         training_runtime_kind(), cluster_training_runtime_kind(),
-      optimization_job_kind(), jobset_kind(),
+      trainjob_kind(),
+      training_runtime_kind(),
+      cluster_training_runtime_kind(),
+      jobset_kind(),
   };
   return kinds;
 }

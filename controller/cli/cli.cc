@@ -30,7 +30,7 @@ constexpr const char* kFooter =
     "Exit codes: 0 done; 1 refused, not found, the job asked about has failed, or the output is "
     "lost; 2 wrong usage; 3 the cluster cannot be reached.";
 
-// Outlives the parse and the run: CLI11 writes the options through references.
+// This outlives the parse and the run: CLI11 writes the options through references.
 struct AllOptions {
   ControllerFlags controller;
   std::string manifest_option;
@@ -74,6 +74,11 @@ CLI::App* add_crds(CLI::App& app, AllOptions& all) {
       ->allow_extra_args(false);
   command->add_flag("--apply", all.crds.is_applied,
                     "Apply them to the cluster, and wait until their kinds are served");
+  command
+      ->add_option("--keep", all.crds.keep,
+                   "With --apply: annotate this one as well, if the cluster has it, so that "
+                   "Helm does not delete it")
+      ->allow_extra_args(false);
   add_cluster(*command, all.crds.cluster);
   return command;
 }
@@ -153,7 +158,7 @@ std::string shown_name(std::string_view program) {
   return name == "kubectl-trainer" ? "kubectl trainer" : "trainer";
 }
 
-// One line, as every other error.
+// Returns one line, like every other error.
 std::string one_line(const CLI::App* app, const CLI::Error& error) {
   return app->get_name() + ": " + error.what() + " (see --help)\n";
 }
@@ -198,8 +203,8 @@ bool is_for_controller(const CLI::App& app, const std::vector<std::string>& word
   return true;
 }
 
-// Where a standard stream is closed, the next file or connection would get its descriptor, and
-// output would go there. So /dev/null is opened in its place, in a mode in which every use fails.
+// If a standard stream is closed, the next file or connection would get its descriptor, and output
+// would go there. So /dev/null is opened in its place, in a mode in which every use fails.
 void occupy_standard_streams() {
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (fcntl(stream, F_GETFD) != -1) continue;
@@ -237,10 +242,10 @@ int run(std::string_view program, std::vector<std::string> words, Console& conso
   }
   if (is_for_controller(app, words)) words.insert(words.begin(), "controller");
   try {
-    std::reverse(words.begin(), words.end());  // as CLI11 wants them
+    std::reverse(words.begin(), words.end());  // CLI11 wants this order
     app.parse(std::move(words));
   } catch (const CLI::ParseError& error) {
-    // Help and version are "errors" with code 0; of the others only the sentence is printed.
+    // Help and version are "errors" with code 0. For other errors, only the sentence is printed.
     return app.exit(error, console.out, console.err) == 0 ? kExitDone : kExitUsage;
   }
   const CLI::App* chosen = app.get_subcommands().front();
@@ -256,15 +261,14 @@ int run_cli(int argc, char** argv) {
                   isatty(STDOUT_FILENO) == 1};
   std::vector<std::string> words;
   for (int i = 1; i < argc; ++i) words.emplace_back(argv[i]);
-  // Only the program itself calls it, so --help does not list it. One is started for each pod, so
-  // it
-  // must start fast, and nothing is parsed.
+  // Only the program itself calls it, so --help does not list it. One shim is started for each pod,
+  // so it must start fast, and nothing is parsed.
   if (!words.empty() && words[0] == "shim") return run_shim({words.begin() + 1, words.end()});
   const std::string program = argc > 0 ? argv[0] : "trainer";
   try {
     return flushed(run(program, std::move(words), console), console);
   } catch (const std::filesystem::filesystem_error& error) {
-    // The directory that it was called in is gone, or is another user's.
+    // The current directory is gone, or is another user's.
     console.err << console.program << ": " << error.what() << '\n';
     return kExitRefused;
   }

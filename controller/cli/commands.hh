@@ -1,5 +1,5 @@
-// The subcommands, without their parsing: each takes its options as a struct and returns an exit
-// code.
+// These are the subcommands, without their parsing: each takes its options as a struct and returns
+// an exit code.
 #pragma once
 
 #include <chrono>
@@ -16,7 +16,7 @@ namespace trainer {
 
 enum class OutputFormat { kText, kYaml, kJson };
 
-// Which cluster, by the same flags as kubectl's.
+// These options choose the cluster, by the same flags as kubectl's.
 struct ClusterOptions {
   std::string kubeconfig;
   std::string context;
@@ -26,24 +26,25 @@ struct ClusterOptions {
 int run_version(OutputFormat format, Console& console);
 
 struct CrdsOptions {
-  std::string option;               // "": those of every installation
-  std::vector<std::string> except;  // names
+  std::string option;               // "": the CRDs of every installation
+  std::vector<std::string> except;  // names of CRDs to leave out
+  std::vector<std::string> keep;    // names of others that Helm must not delete
   bool is_applied = false;          // into the cluster, instead of printed
   ClusterOptions cluster;
 };
-// The CustomResourceDefinitions to install, or those of an option, as YAML documents.
+// Prints the CustomResourceDefinitions to install, or those of an option, as YAML documents.
 int run_crds(const CrdsOptions& options, Console& console);
 
-// The ClusterRole of the controller, with the rules of all kinds, or that of an option, as YAML;
-// with option "namespaced" a Role.
+// Prints the ClusterRole of the controller, with the rules of all kinds, or that of an option, as
+// YAML; with option "namespaced" a Role.
 int run_rbac(const std::string& option, Console& console);
 
 struct RuntimesOptions {
   std::vector<std::string> names;  // empty: all
   bool is_list = false;            // names and frameworks only
-  // "NAME=IMAGE": what containers with this image get, whatever its tag.
+  // "NAME=IMAGE" replaces the image of containers with the image NAME, whatever its tag.
   std::vector<std::string> images;
-  std::vector<std::string> labels;  // "KEY=VALUE", of each runtime
+  std::vector<std::string> labels;  // "KEY=VALUE", for each runtime
   bool is_applied = false;          // into the cluster, instead of printed
   // Deletes runtimes that this command has applied earlier, that are not among these names, and
   // that no unfinished TrainJob uses. Without is_applied the names do not matter.
@@ -56,9 +57,9 @@ struct CheckOptions {
   ClusterOptions cluster;
   std::string lease;               // empty: it is not checked
   bool has_webhooks = true;        // else admission is not checked
-  std::chrono::seconds limit{30};  // for how long what is wrong is tried again
+  std::chrono::seconds limit{30};  // failed checks are tried again for this long
 };
-// Whether an installation works: its kinds are served, a leader renews the Lease, admission
+// Checks whether an installation works: its kinds are served, a leader renews the Lease, admission
 // answers.
 int run_check(const CheckOptions& options, Console& console);
 
@@ -67,14 +68,14 @@ struct RenderOptions {
   OutputFormat format = OutputFormat::kYaml;
   bool is_explained = false;  // say where each value came from
   bool has_jobs = false;      // expand JobSets into Jobs and Services
-  std::string config_file;    // of the controller; empty: all defaults
-  std::string feature_gates;  // win over the file
+  std::string config_file;    // the controller's file; empty: all defaults
+  std::string feature_gates;  // they win over the file
 };
 int run_render(const RenderOptions& options, const Registry& registry, Console& console);
 
 struct WhyOptions {
   ClusterOptions cluster;
-  std::vector<std::string> target;  // as find_target() reads it
+  std::vector<std::string> target;  // the words for find_target()
   OutputFormat format = OutputFormat::kText;
 };
 int run_why(const WhyOptions& options, const Registry& registry, Console& console);
@@ -84,10 +85,10 @@ struct LogsOptions {
   std::vector<std::string> target;
   bool is_followed = false;
   std::optional<std::int32_t> node;  // only this node's pods
-  std::int64_t tail = -1;            // lines of each pod to begin with; -1: all
+  std::int64_t tail = -1;            // the lines of each pod to begin with; -1: all
   std::string since;                 // a duration; empty: from the start
   bool has_timestamps = false;
-  bool ends_when_suspended = false;  // else it is waited until the job goes on
+  bool ends_when_suspended = false;  // if it is false, the command waits until the job goes on
 };
 int run_logs(const LogsOptions& options, const Registry& registry, Console& console);
 

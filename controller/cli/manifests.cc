@@ -1,4 +1,4 @@
-// What an installation needs: `trainer crds` and `trainer rbac`.
+// An installation needs these: `trainer crds` and `trainer rbac`.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -16,22 +16,30 @@ namespace trainer {
 namespace {
 
 constexpr const char* kNamespaced = "namespaced";
+// Helm looks for this annotation before it deletes an object of a release. Every job of the cluster
+// depends on the CRDs, which a release of upstream's chart contains.
+constexpr const char* kHelmPolicy = "helm.sh/resource-policy";
 
 std::string name_of(const kube::Json& object) {
   return std::string(object.get("metadata").get_string("name"));
 }
 
 kube::Task<kube::Result<void>> apply_crds(kube::ApiClient& client, std::vector<kube::Json> crds,
-                                          Console& console) {
+                                          std::vector<std::string> keep, Console& console) {
   for (kube::Json& crd : crds) {
     const std::string name = name_of(crd);
-    // Keeps CRDs when a Helm release that contained them is deleted, such as one of upstream's
-    // chart: every job of the cluster depends on them. (Helm looks for this annotation before it
-    // deletes an object.)
-    crd["metadata"]["annotations"].set("helm.sh/resource-policy", "keep");
+    crd["metadata"]["annotations"].set(kHelmPolicy, "keep");
     const auto applied = co_await apply_crd(client, std::move(crd));
     if (!applied) co_return tl::unexpected(applied.error());
     console.out << "customresourcedefinition.apiextensions.k8s.io/" << name << " applied\n";
+  }
+  for (const std::string& name : keep) {
+    kube::Json patch = kube::Json::object();
+    patch["metadata"]["annotations"].set(kHelmPolicy, "keep");
+    const auto kept = co_await client.merge_patch(kube::kCustomResourceDefinitions,
+                                                  kube::ObjectKey{"", name}, std::move(patch));
+    if (!kept && kept.error().code != kube::ErrorCode::kNotFound)
+      co_return tl::unexpected(kept.error().at("CustomResourceDefinition " + name));
   }
   co_return kube::Result<void>{};
 }
@@ -60,7 +68,7 @@ int run_crds(const CrdsOptions& options, Console& console) {
     return kExitDone;
   }
   return in_cluster(options.cluster, console, [&](kube::ApiClient& client) {
-    return apply_crds(client, std::move(crds), console);
+    return apply_crds(client, std::move(crds), options.keep, console);
   });
 }
 

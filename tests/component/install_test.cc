@@ -1,7 +1,8 @@
-// What Jobs of the charts run: `trainer crds --apply`, `trainer runtimes --apply` and
-// `--remove-unused`, `trainer check`, against a scripted API server.
+// Jobs of the charts run these commands: `trainer crds --apply`, `trainer runtimes --apply` and
+// `--remove-unused`, `trainer check`, here against a scripted API server.
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -85,7 +86,11 @@ TEST_CASE_METHOD(Fixture, "CRDs are applied, kept by Helm, and waited for until 
   options.cluster = cluster;
   options.is_applied = true;
   options.except = {"jobsets.jobset.x-k8s.io"};
-  for (const char* kind : {"trainingruntimes", "clustertrainingruntimes", "optimizationjobs"})
+  options.keep = {"optimizationjobs.trainer.kubeflow.org", "absent.trainer.kubeflow.org"};
+  api.on("PATCH", kCrds + options.keep[0]).answer(200, kServed);
+  api.on("PATCH", kCrds + options.keep[1])
+      .answer(404, R"({"kind":"Status","reason":"NotFound","message":"no"})");
+  for (const char* kind : {"trainingruntimes", "clustertrainingruntimes"})
     api.on("PATCH", kCrds + kind + ".trainer.kubeflow.org").answer(200, kServed);
   const std::string jobs = kCrds + "trainjobs.trainer.kubeflow.org";
   api.on("PATCH", jobs).answer(200, R"({"metadata":{"name":"x"}})");
@@ -96,15 +101,22 @@ TEST_CASE_METHOD(Fixture, "CRDs are applied, kept by Helm, and waited for until 
   CHECK_THAT(said, Catch::Contains("customresourcedefinition.apiextensions.k8s.io/"
                                    "trainjobs.trainer.kubeflow.org applied\n"));
   std::size_t applied = 0;
+  std::size_t kept = 0;
   for (const kube::ReceivedRequest& request : api.log()) {
     CHECK(request.path.find("jobsets") == std::string::npos);
     if (request.method != "PATCH") continue;
+    if (std::ranges::find(options.keep, request.path.substr(kCrds.size())) != options.keep.end()) {
+      CHECK(request.body == R"({"metadata":{"annotations":{"helm.sh/resource-policy":"keep"}}})");
+      ++kept;
+      continue;
+    }
     ++applied;
     CHECK_THAT(request.query,
                Catch::Contains("fieldManager=trainer-install") && Catch::Contains("force=true"));
     CHECK_THAT(request.body, Catch::Contains(R"("helm.sh/resource-policy":"keep")"));
   }
-  CHECK(applied == 4);
+  CHECK(applied == 3);
+  CHECK(kept == 2);
 }
 
 TEST_CASE_METHOD(Fixture, "a CRD that is refused ends the command, and is named") {
@@ -210,7 +222,7 @@ TEST_CASE("flags of runtimes that fit nothing are refused before anything is ask
     std::ostringstream err;
     Console console{in, out, err};
     CHECK(run_runtimes(row.options, console) == kExitRefused);
-    CHECK_THAT(err.str(), Catch::StartsWith(row.words));
+    CHECK_THAT(err.str(), kube::test::starts_with(row.words));
   }
 }
 

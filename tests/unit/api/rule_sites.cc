@@ -26,9 +26,6 @@ std::vector<RuledKind> make_kinds() {
       {"ClusterTrainingRuntime",
        "{mlPolicy: {numNodes: 1}, template: {spec: {replicatedJobs: []}}}"},
       {"JobSet", "{replicatedJobs: []}"},
-      {"OptimizationJob",
-       "{objectives: [{metric: m}], trainJobTemplate: {spec: {runtimeRef: {name: r}}}, "
-       "parameters: [{name: p, searchSpace: {uniform: {min: '1', max: '2'}}}]}"},
   };
   std::vector<RuledKind> kinds;
   for (const ApiKind& kind : api_kinds())
