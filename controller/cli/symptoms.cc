@@ -4,9 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
+#include <utility>
 
+#include "controller/cli/symptom_rules.hh"
 #include "controller/cli/why_report.hh"
 #include "kube/model/meta.hh"
 
@@ -17,13 +20,16 @@ using kube::Json;
 using kube::Time;
 
 // If a node ends later than the others by less than this, it is no symptom.
-constexpr std::int64_t kExitPatience = 60;  // seconds
+constexpr std::int64_t kNodeEndDelay = 60;  // seconds
 
 struct Inputs {
   const ObjectState& state;
   const WhyFacts& facts;
   Time now;
 };
+
+using enum Source;
+using Clues = std::vector<Clue>;
 
 bool contains(std::string_view text, std::string_view word) {
   return text.find(word) != std::string_view::npos;
@@ -33,17 +39,48 @@ std::string_view pod_name(const Json& pod) {
   return pod.get("metadata").get_string("name");
 }
 
-// Calls `use(pod, container status)` for each container, until it returns a symptom.
+// Calls `use(pod, container status)` for each container.
 template <class Use>
-std::optional<Symptom> first_of_containers(const WhyFacts& facts, const Use& use) {
+void for_each_container(const WhyFacts& facts, const Use& use) {
   for (const Json& pod : facts.pods)
     for (const char* list : {"initContainerStatuses", "containerStatuses"})
-      for (const Json& container : pod.get("status").get_array(list))
-        if (auto found = use(pod, container)) return found;
-  return std::nullopt;
+      for (const Json& container : pod.get("status").get_array(list)) use(pod, container);
 }
 
-// It was about a step that is done: a pod has been created since, or has a machine.
+// Calls `use(pod, container status, how it ended)`, also for containers that were started again.
+template <class Use>
+void for_each_end(const WhyFacts& facts, const Use& use) {
+  for_each_container(facts, [&use](const Json& pod, const Json& container) {
+    for (const char* when : {"state", "lastState"})
+      if (const Json* ended = container.find_path({when, "terminated"}))
+        use(pod, container, *ended);
+  });
+}
+
+// With older kubelets, ImagePullBackOff does not have the registry's message, but the event has.
+std::string registry_words(const WhyFacts& facts, std::string message) {
+  if (!contains(message, "desc = ")) {
+    for (const Json& event : facts.events)
+      if (contains(event.get_string("message"), "Failed to pull image"))
+        message = event.get_string("message");
+  }
+  const auto at = message.rfind("desc = ");
+  return at == std::string::npos ? message : message.substr(at + 7);
+}
+
+void add_pull(const Inputs& in, Clues& clues) {
+  for_each_container(in.facts, [&](const Json&, const Json& container) {
+    const Json& waiting = container.get_path({"state", "waiting"});
+    const std::string_view reason = waiting.get_string("reason");
+    if (reason == "ErrImagePull" || reason == "ImagePullBackOff" || reason == "InvalidImageName" ||
+        reason == "ErrImageNeverPull")
+      clues.push_back({kPull, registry_words(in.facts, std::string(waiting.get_string("message"))),
+                       fmt::format("image {} cannot be pulled", container.get_string("image")),
+                       "the registry: "});
+  });
+}
+
+// The event was about a step that is done: a pod has been created since, or has a machine.
 bool is_outdated(const Inputs& in, const Json& event) {
   const std::string_view reason = event.get_string("reason");
   if (reason == "FailedCreate") {
@@ -59,105 +96,6 @@ bool is_outdated(const Inputs& in, const Json& event) {
   });
 }
 
-// The first text that contains `words`: a message of the object, of an event, or of a pod's
-// condition PodScheduled. Events stay for an hour, so for a job that runs or has ended they are not
-// read: they may be those of its start.
-std::optional<std::string> find_text(const Inputs& in, std::string_view words) {
-  if (contains(in.state.message, words)) return in.state.message;
-  if (!in.state.is_finished && in.state.phase != "Running")
-    for (const Json& event : in.facts.events)
-      if (contains(event.get_string("message"), words) && !is_outdated(in, event))
-        return std::string(event.get_string("message"));
-  for (const Json& pod : in.facts.pods)
-    for (const Json& condition : pod.get("status").get_array("conditions"))
-      if (contains(condition.get_string("message"), words))
-        return std::string(condition.get_string("message"));
-  return std::nullopt;
-}
-
-struct PullRule {
-  std::string_view words;  // of the registry or of containerd
-  std::string_view cause;
-  std::string_view next_step;
-};
-
-constexpr std::string_view kCheckName = "Check the image's name and tag.";
-constexpr std::string_view kCheckAccess =
-    "Check the image's name, and name a Secret with access to the registry in imagePullSecrets of "
-    "the runtime or its ServiceAccount.";
-constexpr std::string_view kCheckRegistry =
-    "Check the registry's name, and that the machines reach it through DNS, proxy and firewall.";
-
-constexpr PullRule kPullRules[] = {
-    {"toomanyrequests", "the registry limits pulls",
-     "Name a Secret of an account in imagePullSecrets, or use a mirror of the registry."},
-    {"no match for platform", "it is not built for the machine's architecture",
-     "Use an image for it, or choose other machines by a nodeSelector for kubernetes.io/arch."},
-    {"invalid reference format", "its name is not valid", kCheckName},
-    {"pull policy of Never", "its pull policy is Never, and the machine does not have it",
-     "Use another imagePullPolicy in the runtime, or load the image on all machines."},
-    {"no space left", "the machine's disk is full",
-     "Ask an admin to make room on the machine that the pod is on."},
-    {"x509:", "the registry's certificate is not trusted",
-     "Ask an admin to give the machines the certificate of the registry's CA."},
-    // More than the numbers alone, since digests contain such numbers, too.
-    {"nauthorized", "the registry refuses access", kCheckAccess},
-    {"403 Forbidden", "the registry refuses access", kCheckAccess},
-    {"denied", "the registry refuses access", kCheckAccess},
-    {"not found", "the registry has no such image or tag", kCheckName},
-    {"manifest unknown", "the registry has no such image or tag", kCheckName},
-    {"no such host", "the registry cannot be reached", kCheckRegistry},
-    {"dial tcp", "the registry cannot be reached", kCheckRegistry},
-    {"timeout", "the registry cannot be reached", kCheckRegistry},
-    {"", "the pull fails", kCheckName},
-};
-
-// With older kubelets, ImagePullBackOff does not have the registry's message, but the event has.
-std::string registry_words(const WhyFacts& facts, std::string message) {
-  if (!contains(message, "desc = ")) {
-    for (const Json& event : facts.events)
-      if (contains(event.get_string("message"), "Failed to pull image"))
-        message = event.get_string("message");
-  }
-  const auto at = message.rfind("desc = ");
-  return at == std::string::npos ? message : message.substr(at + 7);
-}
-
-std::optional<Symptom> image_pull(const Inputs& in) {
-  return first_of_containers(
-      in.facts, [&](const Json&, const Json& container) -> std::optional<Symptom> {
-        const Json& waiting = container.get_path({"state", "waiting"});
-        const std::string_view reason = waiting.get_string("reason");
-        if (reason != "ErrImagePull" && reason != "ImagePullBackOff" &&
-            reason != "InvalidImageName" && reason != "ErrImageNeverPull")
-          return std::nullopt;
-        const std::string words =
-            registry_words(in.facts, std::string(waiting.get_string("message")));
-        const auto* rule =
-            std::find_if(std::begin(kPullRules), std::end(kPullRules) - 1,
-                         [&words](const PullRule& each) { return contains(words, each.words); });
-        return Symptom{"image-pull",
-                       fmt::format("image {} cannot be pulled: {}", container.get_string("image"),
-                                   rule->cause),
-                       {"the registry: " + words},
-                       std::string(rule->next_step)};
-      });
-}
-
-std::optional<Symptom> quota(const Inputs& in) {
-  constexpr std::string_view kWords = "exceeded quota: ";
-  const auto text = find_text(in, kWords);
-  if (!text) return std::nullopt;
-  const std::string rest = text->substr(text->find(kWords) + kWords.size());
-  const std::string name = rest.substr(0, rest.find(','));
-  return Symptom{"quota",
-                 fmt::format("ResourceQuota {} is used up", name),
-                 {*text},
-                 fmt::format("Free some of it, ask for less in resourcesPerNode or numNodes, or "
-                             "ask its administrator for more: `kubectl describe resourcequota {}`.",
-                             name)};
-}
-
 std::string claims_of(const std::vector<Json>& pods) {
   std::set<std::string_view> names;
   for (const Json& pod : pods)
@@ -167,21 +105,20 @@ std::string claims_of(const std::vector<Json>& pods) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-std::optional<Symptom> unbound_claim(const Inputs& in) {
-  // The scheduler may write "not found" behind this, too.
-  auto text = find_text(in, "unbound immediate PersistentVolumeClaims");
-  const bool is_unbound = text.has_value();
-  if (!is_unbound) text = find_text(in, "persistentvolumeclaim \"");
-  if (!text) return std::nullopt;
-  const bool is_absent = !is_unbound && contains(*text, "not found");
-  return Symptom{
-      "unbound-claim",
-      is_absent ? "a claim does not exist"
-                : fmt::format("claim {} is not bound", claims_of(in.facts.pods)),
-      {*text},
-      is_absent ? "Create the claim that the message names; the pods go on by themselves."
-                : "Name a StorageClass that exists and has a provisioner (`kubectl get "
-                  "storageclass`), or create a volume that fits; the pods go on by themselves."};
+// Events stay for an hour. So they are not read for a job that runs or has ended: they may be those
+// of its start.
+void add_messages(const Inputs& in, Clues& clues) {
+  const std::string claims = claims_of(in.facts.pods);
+  const auto add = [&](std::string_view text) {
+    clues.push_back({kMessage, std::string(text), claims});
+  };
+  add(in.state.message);
+  if (!in.state.is_finished && in.state.phase != "Running")
+    for (const Json& event : in.facts.events)
+      if (!is_outdated(in, event)) add(event.get_string("message"));
+  for (const Json& pod : in.facts.pods)
+    for (const Json& condition : pod.get("status").get_array("conditions"))
+      add(condition.get_string("message"));
 }
 
 std::string memory_limit(const Json& pod, std::string_view container) {
@@ -193,65 +130,27 @@ std::string memory_limit(const Json& pod, std::string_view container) {
   return {};
 }
 
-constexpr const char* kMoreMemory =
-    "Raise the memory in resourcesPerNode, or use less: a smaller batch, fewer DataLoader workers, "
-    "or data that is read in pieces.";
-
-std::optional<Symptom> out_of_memory(const Inputs& in) {
-  auto found = first_of_containers(
-      in.facts, [](const Json& pod, const Json& container) -> std::optional<Symptom> {
-        const std::string_view name = container.get_string("name");
-        for (const char* when : {"state", "lastState"}) {
-          const Json& ended = container.get_path({when, "terminated"});
-          if (ended.get_string("reason") != "OOMKilled") continue;
-          const std::string limit = memory_limit(pod, name);
-          const std::string where = fmt::format("container {} of pod {}", name, pod_name(pod));
-          return Symptom{
-              "out-of-memory",
-              limit.empty()
-                  ? fmt::format("out of memory: {} has no limit, its machine had no more", where)
-                  : fmt::format("out of memory: {} reached its limit of {}", where, limit),
-              {limit.empty() ? where + " was ended by the kernel (OOMKilled)"
-                             : fmt::format("{}: limit {}, peak {}: the kernel ended it when it "
-                                           "asked for more (OOMKilled)",
-                                           where, limit, limit)},
-              kMoreMemory};
-        }
-        return std::nullopt;
-      });
-  if (found) return found;
-  for (const Json& pod : in.facts.pods) {
-    const std::string_view message = pod.get("status").get_string("message");
-    if (pod.get("status").get_string("reason") == "Evicted" && contains(message, "memory"))
-      return Symptom{"out-of-memory",
-                     fmt::format("out of memory: the machine of pod {} had no more", pod_name(pod)),
-                     {std::string(message)},
-                     "Request as much memory in resourcesPerNode as the message says that the "
-                     "container used, so that the scheduler finds a machine with room."};
-  }
-  for (const std::string& line : in.state.evidence)
-    if (contains(line, "(OOMKilled)"))
-      return Symptom{
-          "out-of-memory", "out of memory: a container reached its limit", {}, kMoreMemory};
-  return std::nullopt;
-}
-
-// The kernel sends SIGBUS where memory that a file backs cannot be provided; of what training does,
-// that is /dev/shm.
-std::optional<Symptom> bus_error(const Inputs& in) {
-  return first_of_containers(
-      in.facts, [](const Json& pod, const Json& container) -> std::optional<Symptom> {
-        for (const char* when : {"state", "lastState"}) {
-          const Json& ended = container.get_path({when, "terminated"});
-          if (ended.get_int("signal") != 7 && ended.get_int("exitCode") != 128 + 7) continue;
-          return symptom_of_rule(
-              "shared-memory",
-              fmt::format("container {} of pod {} was ended by a bus error (signal "
-                          "7)",
-                          container.get_string("name"), pod_name(pod)));
-        }
-        return std::nullopt;
-      });
+void add_ends(const Inputs& in, Clues& clues) {
+  for_each_end(in.facts, [&](const Json& pod, const Json& container, const Json& ended) {
+    const std::string_view name = container.get_string("name");
+    const std::string where = fmt::format("container {} of pod {}", name, pod_name(pod));
+    if (ended.get_string("reason") == "OOMKilled") {
+      const std::string limit = memory_limit(pod, name);
+      clues.push_back({kKilled,
+                       limit.empty() ? where + " was ended by the kernel (OOMKilled)"
+                                     : fmt::format("{}: limit {}, peak {}: the kernel ended it "
+                                                   "when it asked for more (OOMKilled)",
+                                                   where, limit, limit),
+                       where});
+    }
+    if (ended.get_int("signal") == 7 || ended.get_int("exitCode") == 128 + 7)
+      clues.push_back({kBusError, where + " was ended by a bus error (signal 7)"});
+  });
+  for (const Json& pod : in.facts.pods)
+    if (const Json& status = pod.get("status"); status.get_string("reason") == "Evicted")
+      clues.push_back({kEvicted, std::string(status.get_string("message")),
+                       fmt::format("pod {}", pod_name(pod))});
+  for (const std::string& line : in.state.evidence) clues.push_back({kStatus, line});
 }
 
 std::string digest_of(const Json& container) {
@@ -294,7 +193,7 @@ std::optional<Symptom> different_images(const Inputs& in) {
   return std::nullopt;
 }
 
-// The latest end of a pod's containers.
+// Returns the latest end of a pod's containers.
 Time end_of(const Json& pod) {
   Time latest;
   for (const Json& container : pod.get("status").get_array("containerStatuses"))
@@ -325,7 +224,7 @@ std::optional<Symptom> runs_on(const Inputs& in) {
   }
   for (auto& [role, job] : jobs) {
     const auto waited = in.now.seconds() - job.last.seconds();
-    if (job.finished == 0 || job.running.empty() || waited < kExitPatience) continue;
+    if (job.finished == 0 || job.running.empty() || waited < kNodeEndDelay) continue;
     std::sort(job.running.begin(), job.running.end());
     const bool is_one = job.running.size() == 1;
     return Symptom{
@@ -341,44 +240,51 @@ std::optional<Symptom> runs_on(const Inputs& in) {
   return std::nullopt;
 }
 
-using Recogniser = std::optional<Symptom> (*)(const Inputs& in);
-
-void add(std::vector<Symptom>& symptoms, std::initializer_list<Recogniser> recognisers,
-         const Inputs& in) {
-  for (const Recogniser recogniser : recognisers)
-    if (auto found = recogniser(in)) symptoms.push_back(std::move(*found));
+// The texts that the kubelet kept of ended containers are also read: their logs may be gone.
+Clues outputs_of(const ObjectState& state, const WhyFacts& facts) {
+  Clues outputs;
+  const auto add = [&outputs](std::string_view pod, std::string_view text) {
+    outputs.push_back({kOutput, std::string(text), {}, fmt::format("output of pod {}: ", pod)});
+  };
+  for (const PodOutput& output : facts.outputs) add(output.pod, output.text);
+  for_each_end(facts, [&add](const Json& pod, const Json&, const Json& ended) {
+    add(pod_name(pod), ended.get_string("message"));
+  });
+  const std::string& kept = state.last_output;
+  if (!kept.empty())
+    outputs.push_back({kOutput, kept.substr(kept.find('\n') + 1), {}, "the first failure: "});
+  return outputs;
 }
 
-// Also what the kubelet kept of containers that have ended: their logs may be gone.
-std::vector<PodOutput> all_outputs(const ObjectState& state, const WhyFacts& facts) {
-  std::vector<PodOutput> outputs = facts.outputs;
-  for (const Json& pod : facts.pods)
-    for (const char* list : {"initContainerStatuses", "containerStatuses"})
-      for (const Json& container : pod.get("status").get_array(list))
-        for (const char* when : {"state", "lastState"}) {
-          const std::string_view text =
-              container.get_path({when, "terminated"}).get_string("message");
-          if (!text.empty()) outputs.push_back({std::string(pod_name(pod)), std::string(text)});
-        }
-  const std::string& kept = state.last_output;
-  if (!kept.empty()) outputs.push_back({"", kept.substr(kept.find('\n') + 1)});
-  return outputs;
+bool is_script_of_sdk(const WhyFacts& facts) {
+  for (const kube::Json& pod : facts.pods)
+    for (const kube::Json& container : pod.get("spec").get_array("containers"))
+      for (const char* list : {"command", "args"})
+        for (const kube::Json& word : container.get_array(list))
+          if (word.is_string() && word.as_string().find("SCRIPT << EOM") != std::string::npos)
+            return true;
+  return false;
 }
 
 }  // namespace
 
 std::vector<Symptom> recognise(const ObjectState& state, const WhyFacts& facts, Time now) {
-  std::vector<Symptom> symptoms;
-  if (state.is_finished && !state.is_failed) return symptoms;
+  if (state.is_finished && !state.is_failed) return {};
   const Inputs in{state, facts, now};
-  add(symptoms, {image_pull, quota, unbound_claim, out_of_memory, bus_error, different_images}, in);
-  const std::vector<PodOutput> outputs = all_outputs(state, facts);
-  std::vector<Symptom> lines = recognise_lines(facts, outputs);
-  const bool is_unexplained = symptoms.empty() && !lines.empty() && is_consequence(lines.front());
-  if (state.is_failed && is_unexplained)
-    if (auto error = recognise_script_error(outputs)) symptoms.push_back(std::move(*error));
-  for (Symptom& found : lines) symptoms.push_back(std::move(found));
-  add(symptoms, {runs_on}, in);
+  Clues clues;
+  for (const auto add : {add_pull, add_messages, add_ends}) add(in, clues);
+  const bool is_sdk = is_script_of_sdk(facts);
+  std::vector<Symptom> symptoms = match_rules(clues, is_sdk);
+  const auto add = [&symptoms](std::optional<Symptom> found) {
+    if (found) symptoms.push_back(std::move(*found));
+  };
+  add(different_images(in));
+  const Clues outputs = outputs_of(state, facts);
+  std::vector<Symptom> lines = match_rules(outputs, is_sdk);
+  if (state.is_failed && symptoms.empty() && !lines.empty() && is_consequence(lines.front()))
+    add(recognise_script_error(outputs));
+  std::ranges::move(lines, std::back_inserter(symptoms));
+  add(runs_on(in));
   return symptoms;
 }
 
