@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Reduce the OpenAPI documents of Kubernetes to what our CustomResourceDefinitions embed, or to the kinds that local mode serves.
+"""Reduce the OpenAPI documents of Kubernetes to the types that our CustomResourceDefinitions embed, and the kinds that local mode serves.
 
-usage: reduce_openapi.py [--kubernetes VERSION] [--openapi FOLDER] [--kinds] OUTPUT
-
-    api/schema/kubernetes.json                  without --kinds
-    controller/local/kinds/kubernetes.json      with it: whole objects instead of parts of templates
+usage: reduce_openapi.py [--kubernetes VERSION] [--openapi FOLDER] api/schema/kubernetes.json
 
 Without --openapi the documents come from the Go module k8s.io/kubernetes at VERSION (needs `go`). The output is deterministic:
     source      the module and version
-    types       by short name, the types reachable from ROOTS, as structural schemas; {"$ref": "#/NAME"} refers within `types`
-    mergeKeys   by root, the strategic-merge key of every list below it: {dotted path of members: key}
+    roots       the types that definitions refer to (`embedded`), and the kinds that are served (`kinds`)
+    types       by short name, the types reachable from the roots, as structural schemas; {"$ref": "#/NAME"} refers within `types`
+    metadata    the properties of ObjectMeta that no template has, but an object
+    mergeKeys   by part and root, the strategic-merge key of every list below the root: {dotted path of members: key}
+The build takes the two parts from it (tools/kubernetes_part.py).
 The parts of a type are kept but for descriptions (api/schema/descriptions.json has the project's), defaults that are only Go's zero value, and what a
 CustomResourceDefinition cannot hold.
 """
@@ -20,14 +20,14 @@ import subprocess
 import sys
 
 VERSION = "v1.36.3"
-DOCUMENTS = ("api__v1_openapi.json", "apis__autoscaling__v2_openapi.json", "apis__batch__v1_openapi.json")
+DOCUMENTS = ("api__v1_openapi.json", "apis__autoscaling__v2_openapi.json", "apis__batch__v1_openapi.json",
+             "apis__coordination.k8s.io__v1_openapi.json", "apis__rbac.authorization.k8s.io__v1_openapi.json",
+             "apis__scheduling.k8s.io__v1_openapi.json")
 ROOTS = ("JobTemplateSpec", "PersistentVolumeClaim", "EnvVar", "ResourceRequirements", "SecurityContext",
          "PodSecurityContext", "Affinity", "Toleration", "PodSchedulingGate", "Volume", "VolumeMount",
          "LocalObjectReference", "MetricSpec")
 MERGE_ROOTS = ("JobTemplateSpec",)
-# Local mode serves these besides the kinds of this project. Their own metadata is the API server's, and so is no part of their types.
-KIND_DOCUMENTS = (*DOCUMENTS, "apis__coordination.k8s.io__v1_openapi.json", "apis__rbac.authorization.k8s.io__v1_openapi.json",
-                  "apis__scheduling.k8s.io__v1_openapi.json")
+# Local mode serves these besides the kinds of this project.
 KINDS = ("ConfigMap", "Event", "HorizontalPodAutoscaler", "Job", "Lease", "Namespace", "Node", "PersistentVolumeClaim", "Pod",
          "PriorityClass", "Role", "RoleBinding", "Secret", "Service", "ServiceAccount")
 
@@ -64,10 +64,9 @@ KEPT = ("type", "format", "pattern", "enum", "required", "x-kubernetes-list-type
 
 
 # The metadata of a pod template that is sent as a typed client prints it.
-WHOLE_METADATA = {**REPLACED["ObjectMeta"]["properties"], **{
-    name: {"type": "string"} for name in ("generateName", "resourceVersion", "selfLink", "uid")}, **{
-    name: {"type": "string", "format": "date-time"} for name in ("creationTimestamp", "deletionTimestamp")}, **{
-    name: {"type": "integer", "format": "int64"} for name in ("deletionGracePeriodSeconds", "generation")}}
+METADATA = {**{name: {"type": "string"} for name in ("generateName", "resourceVersion", "selfLink", "uid")},
+            **{name: {"type": "string", "format": "date-time"} for name in ("creationTimestamp", "deletionTimestamp")},
+            **{name: {"type": "integer", "format": "int64"} for name in ("deletionGracePeriodSeconds", "generation")}}
 
 
 def short(name):
@@ -91,9 +90,8 @@ def default_of(schema, is_required):
 
 
 class Reducer:
-    def __init__(self, documents, replaced, has_zeros):
-        """`has_zeros`: defaults that are Go's zero value count, since a definition fills them in; a built-in kind does not store them."""
-        self.source, self.types, self.replaced, self.has_zeros = {}, {}, replaced, has_zeros
+    def __init__(self, documents):
+        self.source, self.types = {}, {}
         for document in documents:
             for name, schema in document["components"]["schemas"].items():
                 other = self.source.setdefault(short(name), (name, schema))
@@ -108,7 +106,7 @@ class Reducer:
         full, schema = self.source[name]
         if schema is None:
             sys.exit(f"two types are called {name}; refer to them by longer names")
-        self.types[name] = self.replaced.get(name) or self.reduce(schema, full)
+        self.types[name] = REPLACED.get(name) or self.reduce(schema, full)
         if name in INLINED_ATOMIC:
             self.types[name]["x-kubernetes-map-type"] = "atomic"
 
@@ -131,7 +129,7 @@ class Reducer:
             if inner in schema:
                 # Items of lists of strings carry Go's zero value as well.
                 out[inner] = self.reduce(schema[inner], f"{where}.{inner}", is_required=True)
-        return {**out, **default_of(schema, is_required or not self.has_zeros)}
+        return {**out, **default_of(schema, is_required)}
 
     def merge_keys(self, name, path=""):
         keys = {}
@@ -147,15 +145,6 @@ class Reducer:
         return keys
 
 
-    def kind(self, name):
-        """A type without its metadata, and without a need for what names it."""
-        self.type(name)
-        self.types[name]["properties"]["metadata"] = {"type": "object"}
-        self.types[name]["required"] = [member for member in self.types[name].get("required", ()) if member != "metadata"]
-        if not self.types[name]["required"]:
-            del self.types[name]["required"]
-
-
 def folder_of(version):
     found = subprocess.run(["go", "mod", "download", "-json", f"k8s.io/kubernetes@{version}"], check=True, cwd="/",
                            stdout=subprocess.PIPE)
@@ -166,20 +155,15 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kubernetes", default=VERSION, metavar="VERSION")
     parser.add_argument("--openapi", type=pathlib.Path, metavar="FOLDER")
-    parser.add_argument("--kinds", action="store_true")
     parser.add_argument("output", type=pathlib.Path)
     args = parser.parse_args()
     folder = args.openapi or folder_of(args.kubernetes)
-    names = KIND_DOCUMENTS if args.kinds else DOCUMENTS
-    replaced = {**REPLACED, "ObjectMeta": {"type": "object", "properties": WHOLE_METADATA}} if args.kinds else REPLACED
-    reducer = Reducer([json.loads((folder / name).read_text()) for name in names], replaced, not args.kinds)
-    for root in KINDS if args.kinds else ROOTS:
-        if args.kinds:
-            reducer.kind(root)
-        else:
-            reducer.type(root)
-    reduced = {"source": f"k8s.io/kubernetes {args.kubernetes}", "types": reducer.types,
-               "mergeKeys": {root: reducer.merge_keys(root) for root in (KINDS if args.kinds else MERGE_ROOTS)}}
+    reducer = Reducer([json.loads((folder / name).read_text()) for name in DOCUMENTS])
+    for root in (*ROOTS, *KINDS):
+        reducer.type(root)
+    reduced = {"source": f"k8s.io/kubernetes {args.kubernetes}", "roots": {"embedded": ROOTS, "kinds": KINDS}, "types": reducer.types,
+               "metadata": METADATA, "mergeKeys": {part: {root: reducer.merge_keys(root) for root in roots}
+                                                   for part, roots in (("embedded", MERGE_ROOTS), ("kinds", KINDS))}}
     args.output.write_text(json.dumps(reduced, indent=1, sort_keys=True) + "\n")
 
 

@@ -9,7 +9,7 @@
 
 namespace trainer {
 
-extern const std::string_view kKubernetesTypes;  // embedded by the build
+extern const std::string_view kKubernetesTypes;  // a part of kubernetes.json
 extern const std::string_view kKubernetesDescriptions;
 
 namespace {
@@ -28,7 +28,7 @@ void describe(kube::Json& type, std::string_view name, const kube::Json& descrip
 
 kube::Json read_kubernetes_types() {
   auto types = kube::parse_json(kKubernetesTypes);
-  if (!types) throw std::logic_error("api/schema/kubernetes.json: " + types.error().message);
+  if (!types) throw std::logic_error("the types of Kubernetes: " + types.error().message);
   return *std::move(types);
 }
 

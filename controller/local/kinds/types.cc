@@ -12,14 +12,13 @@
 
 namespace trainer::local {
 
-extern const std::string_view kBuiltinTypes;  // embedded by the build
+extern const std::string_view kBuiltinTypes;  // a part of kubernetes.json
 
 namespace {
 
 Json read_types() {
   auto data = kube::parse_json(kBuiltinTypes);
-  if (!data)
-    throw std::logic_error("controller/local/kinds/kubernetes.json: " + data.error().message);
+  if (!data) throw std::logic_error("the kinds of Kubernetes: " + data.error().message);
   return *std::move(data);
 }
 
@@ -31,7 +30,7 @@ void drop_required(Json& schema) {
     if (Json* found = schema.find(inner)) drop_required(*found);
 }
 
-// apiextensions-apiserver, pkg/registry/customresource/strategy.go hasBlockingErr
+// The rule is apiextensions-apiserver's, pkg/registry/customresource/strategy.go hasBlockingErr.
 bool hides_rules(const kube::FieldError& error) {
   using Type = kube::FieldError::Type;
   return error.type == Type::kNotSupported || error.type == Type::kRequired ||
@@ -85,7 +84,7 @@ void use_schema(ServedKind& kind, SharedSchema schema, Rules rules) {
           "", Json(),
           "some validation rules were not checked because the object was invalid; correct the "
           "existing errors to complete validation"));
-    // As in the API server: rules run on an object whose members have the right types.
+    // Rules run on an object whose members have the right types, like in the API server.
     if (errors.empty() && before != nullptr) errors = check_transitions(object, *before, *schema);
     if (errors.empty() && rules.check != nullptr) errors = rules.check(object, before);
     return errors;
