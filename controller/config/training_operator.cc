@@ -14,7 +14,6 @@ using kube::Result;
 
 constexpr std::string_view kAll = "all";
 constexpr std::int32_t kDefaultWorkers = 32;  // the number in the registrations of V1 jobs
-constexpr std::int32_t kMaxWorkers = 1'000;
 
 tl::expected<std::vector<const v1::Framework*>, std::string> frameworks_of(
     const std::vector<std::string>& schemes) {
@@ -37,8 +36,7 @@ void read_training_operator(StrictReader& reader, Configuration::TrainingOperato
   std::vector<std::string> schemes;
   reader.read("schemes", schemes);
   if (auto found = frameworks_of(schemes); !found) {
-    reader.refuse("schemes", kube::Json::Array(schemes.begin(), schemes.end()), "{}",
-                  found.error());
+    reader.refuse("schemes", kube::Json::Array(schemes.begin(), schemes.end()), found.error());
   } else if (!schemes.empty()) {
     config.schemes = std::move(*found);
   }
@@ -101,7 +99,7 @@ Result<void> use_training_operator_flags(const TrainingOperatorFlags& flags,
   for (const v1::Framework* each : config.schemes) {
     if (flags.threads > kDefaultWorkers)
       configuration.groupKindConcurrency[each->resource.kind + "." + each->resource.group] =
-          std::min(*flags.threads, kMaxWorkers);
+          *flags.threads;
   }
   return {};
 }
