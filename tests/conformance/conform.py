@@ -13,12 +13,14 @@ A case is CASEDIR/NAME.yaml:
     - wait: {kind, name, path: a.b.0.c, equals: value, seconds: 30}
     - show: [Kind, ...]         # wait until nothing changes, then take down every object of these kinds. Kind is Kind or Kind.group;
                                 # Event: what was said of kubeflow.org/v1 jobs, one entry however often it was said
+    - show: {Kind: all, Kind: [status], Kind: []}   # of each object these members; with [] only that it is there
     - pause: seconds
 The answer (CASEDIR/NAME.expect.json) lists, for each step, the HTTP status and message of a refusal and what was
 shown, with uids, times, key material and the empty maps of JobSets and Jobs taken out. --record writes it, of all cases
 that can be run, and prints 'N recorded, N failed'; without it the run compares and prints 'N passed, N failed'. The words
-of a refusal count only with --messages. Pods are shown with the phase only as status, and without the token volume; Services of
-kubeflow.org/v1 jobs keep clusterIP None, and their ports are in the order of names. The text of scripts (kubexec.sh, the
+of a refusal count only with --messages. Pods are shown with the phase only as status, and without the token volume; pods and Services
+of kubeflow.org/v1 jobs are shown without what the API server fills in. These Services keep clusterIP None, and their ports are in
+the order of names. The text of scripts (kubexec.sh, the
 init container that waits) is not compared, only that it is there and, of the latter, for which host it waits.
 
 A departures file lists differences that are meant: [{case: GLOB, path: REGEX, reason: why}, ...], for shown and
@@ -156,6 +158,22 @@ def without_empty(value):
     return [without_empty(v) for v in value] if isinstance(value, list) else value
 
 
+# The API server fills these into pods and Services: a controller that writes the same says nothing.
+SERVER_DEFAULTS = {
+    "dnsPolicy": "ClusterFirst", "enableServiceLinks": True, "imagePullPolicy": "IfNotPresent", "preemptionPolicy": "PreemptLowerPriority",
+    "priority": 0, "protocol": "TCP", "schedulerName": "default-scheduler", "securityContext": {}, "serviceAccount": "default",
+    "serviceAccountName": "default", "terminationGracePeriodSeconds": 30, "terminationMessagePath": "/dev/termination-log",
+    "terminationMessagePolicy": "File", "type": "ClusterIP",
+    "tolerations": [{"effect": "NoExecute", "key": f"node.kubernetes.io/{key}", "operator": "Exists", "tolerationSeconds": 300}
+                    for key in ("not-ready", "unreachable")]}
+
+
+def without_defaults(value):
+    if isinstance(value, dict):
+        return {k: without_defaults(v) for k, v in value.items() if k not in SERVER_DEFAULTS or SERVER_DEFAULTS[k] != v}
+    return [without_defaults(v) for v in value] if isinstance(value, list) else value
+
+
 V1_KINDS = ("PyTorchJob", "TFJob", "MPIJob", "XGBoostJob", "PaddleJob", "JAXJob")
 
 
@@ -219,7 +237,7 @@ def shown(obj):
     if obj.get("kind") == "Service" and is_of_v1(obj):
         o["spec"]["ports"] = sorted(o["spec"].get("ports", []), key=lambda p: p.get("name", ""))
         o["spec"]["clusterIP"] = "None" if obj["spec"].get("clusterIP") == "None" else "<address>"
-    return o
+    return without_defaults(o) if obj.get("kind") in ("Pod", "Service") and is_of_v1(obj) else o
 
 
 def refusal(message):
@@ -352,12 +370,14 @@ class Runner:
         self.settle(namespace, argument)
         answer["shown"] = {}
         for kind in argument:
+            members = argument[kind] if isinstance(argument, dict) else "all"
             status, found = self.api.call("GET", self.api.path(kind, namespace))
             items = [i for i in (found.get("items", []) if status == 200 else [])
                      if i["metadata"]["name"] not in ("kube-root-ca.crt", "default")]
             for i in items:
                 i.setdefault("kind", kind.split(".")[0])
-            answer["shown"][kind] = events(items) if kind == "Event" else {i["metadata"]["name"]: shown(i) for i in items}
+            answer["shown"][kind] = events(items) if kind == "Event" else {
+                i["metadata"]["name"]: {k: v for k, v in shown(i).items() if members == "all" or k in members} for i in items}
         return 200, {}
 
     def do_pause(self, namespace, argument, answer):
@@ -464,12 +484,24 @@ def without_case(expected, path):
     return sorted(expected - {os.path.basename(case)[:-5] for case in beside})
 
 
+def printed(value, indent="", width=160):
+    """JSON in which what fits into a line is one."""
+    line = json.dumps(value, sort_keys=True)
+    if not isinstance(value, (dict, list)) or len(indent) + len(line) <= width:
+        return line
+    inner = indent + " "
+    items = ([f"{json.dumps(k)}: {printed(value[k], inner, width)}" for k in sorted(value)] if isinstance(value, dict)
+             else [printed(v, inner, width) for v in value])
+    brackets = "{}" if isinstance(value, dict) else "[]"
+    return brackets[0] + "\n" + ",\n".join(inner + item for item in items) + "\n" + indent + brackets[1]
+
+
 def record(runner, name, path):
     with open(path) as f:
         case = yaml.safe_load(f)
     answers = runner.run(name, case)
     with open(path[:-5] + ".expect.json", "w") as f:
-        f.write(json.dumps(answers, indent=1, sort_keys=True) + "\n")
+        f.write(printed(answers) + "\n")
     print("recorded", name, [a.get("code") for a in answers])
 
 
