@@ -58,20 +58,19 @@ void run(ReconcileContext& context) {
   track_in_place_restarts(context);
 }
 
-kube::Plan finish(ReconcileContext& context) {
+void plan_by(ReconcileContext& context) {
   run(context);
   read_claims_of_new_pods(context);
-  const kube::ReadStamp stamp{.failures = context.failed_pods};
+  context.plan.read_stamp.failures = context.failed_pods;
   if (!context.plan.needs_objects.empty()) {
     kube::Plan needs;
     needs.needs_objects = std::move(context.plan.needs_objects);
-    needs.read_stamp = stamp;
-    return needs;
+    needs.read_stamp = context.plan.read_stamp;
+    context.plan = std::move(needs);
+    return;
   }
-  context.plan.read_stamp = stamp;
   report_refusals(context);
   finish_status(context);
-  return std::move(context.plan);
 }
 
 }  // namespace
@@ -80,7 +79,8 @@ kube::Plan plan(const Observed& observed) {
   if (!is_owned(observed)) return {};
   ReconcileContext context(observed);
   classify_jobs(context, observed.jobs);
-  return trainer::jobset::finish(context);
+  plan_by(context);
+  return std::move(context.plan);
 }
 
 SlicedPlan::SlicedPlan(const Observed& observed)
@@ -93,7 +93,8 @@ void SlicedPlan::add(std::span<const JobView* const> jobs) {
 
 kube::Plan SlicedPlan::finish() {
   if (!is_owned(context_->observed)) return {};
-  return trainer::jobset::finish(*context_);
+  plan_by(*context_);
+  return std::move(context_->plan);
 }
 
 bool needs_pods(const JobSet& jobset, const Gates& gates, std::span<const JobView* const> jobs) {

@@ -1,5 +1,7 @@
 #include "runtimes/trainjob/known_objects.hh"
 
+#include <algorithm>
+#include <array>
 #include <functional>
 #include <string>
 
@@ -11,6 +13,17 @@ namespace trainer {
 namespace {
 
 constexpr std::string_view kSnapshotSuffix = "-runtime-snapshot";
+
+// The reasons that are checked by reading. This is looked up for each job that is reconciled.
+constexpr std::size_t kBlockingCount = static_cast<std::size_t>(
+    std::ranges::count(reasons::kAll, Reason::Recheck::kByReading, &Reason::recheck));
+constexpr auto kBlocking = [] {
+  std::array<std::string_view, kBlockingCount> names;
+  auto at = names.begin();
+  for (const Reason& each : reasons::kAll)
+    if (each.recheck == Reason::Recheck::kByReading) *at++ = each.name;
+  return names;
+}();
 
 bool is_snapshot_name(std::string_view name, std::string_view job_name) {
   return name.size() == job_name.size() + kSnapshotSuffix.size() && name.starts_with(job_name) &&
@@ -30,8 +43,7 @@ bool has_never_been_reconciled(const TrainJobObserved& observed) {
 }  // namespace
 
 bool is_blocked_by_objects(const TrainJobStatus& status) {
-  const Reason* const reason = status.reason.empty() ? nullptr : find_reason(status.reason);
-  return reason && reason->recheck == Reason::Recheck::kByReading;
+  return std::ranges::find(kBlocking, status.reason) != kBlocking.end();
 }
 
 std::string snapshot_name(std::string_view job_name) {
@@ -57,8 +69,8 @@ kube::ReadStamp stamp_of(const TrainJobObserved& observed) {
 const kube::ReadObject* known_snapshot(const TrainJobObserved& observed) {
   static const kube::ReadObject kAbsent;
   for (const auto& each : observed.objects.entries()) {
-    if (each.is_known && each.name.resource == kube::kConfigMaps &&
-        is_snapshot_name(each.name.key.name, observed.job.metadata.name))
+    if (each.is_known && is_snapshot_name(each.name.key.name, observed.job.metadata.name) &&
+        each.name.resource == kube::kConfigMaps)
       return is_current(observed, each.read) ? &each.read : nullptr;
   }
   return has_never_been_reconciled(observed) ? &kAbsent : nullptr;
@@ -97,7 +109,7 @@ kube::Json trim_dependent(const TrainJob& job, const kube::Resource& resource, k
 }
 
 std::shared_ptr<const RuntimeSnapshot> content_of(const kube::ReadObject& read) {
-  return std::dynamic_pointer_cast<const RuntimeSnapshot>(read.content);
+  return std::static_pointer_cast<const RuntimeSnapshot>(read.content);
 }
 
 }  // namespace trainer

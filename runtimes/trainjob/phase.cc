@@ -13,13 +13,19 @@
 namespace trainer {
 namespace {
 
-PhaseVerdict verdict(std::string_view phase, std::string_view reason, std::string message) {
+PhaseVerdict verdict(std::string_view phase, const Reason& reason, std::string message) {
   PhaseVerdict result;
   result.phase = phase;
   result.reason = reason;
   result.message = keep_head(message, 4096);
-  result.is_problem = is_problem_reason(reason);
+  result.is_problem = reason.meaning == Reason::Meaning::kProblem;
   return result;
+}
+
+// `reason` is a word of a status that another controller may have written.
+PhaseVerdict verdict(std::string_view phase, const std::string& reason, std::string message) {
+  const Reason* const known = find_reason(reason);
+  return verdict(phase, known ? *known : Reason{reason}, std::move(message));
 }
 
 PhaseVerdict finished(const kube::Condition& terminal, const TrainJobStatus& status) {

@@ -52,11 +52,11 @@ class TrainJobPlanner {
     request_run_policy();
     if (!is_finished(after_)) children_ = plan_children(observed_, options_, plan_);
     if (!plan_.needs_objects.empty()) return reading_only();
-    plan_.read_stamp = stamp_of(observed_);
     note_refusal();
     settle_status();
     note_progress();
     clean_up();
+    if (!plan_.actions.empty()) plan_.read_stamp = stamp_of(observed_);
     return std::move(plan_);
   }
 
