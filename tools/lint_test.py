@@ -8,6 +8,7 @@ import unittest
 import unittest.mock
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import lint_asserts  # noqa: E402
 import lint_callers  # noqa: E402
 import lint_comments  # noqa: E402
 import lint_docs  # noqa: E402
@@ -260,6 +261,25 @@ build trainer: link main.o lib.a
         subprocess.run(["ninja", "-C", self.root], check=True, stdout=subprocess.DEVNULL)
         self.enterContext(unittest.mock.patch.object(lint_callers, "TESTS_ONLY", {}))
         self.assertEqual([complaint.split(":")[0] for complaint in lint_callers.complaints(self.root)], ["alone(int)", "far(int)", "idle(int)"])
+
+
+class Asserts(unittest.TestCase):
+    def complaints(self, line):
+        return lint_asserts.complaints_of("a.cc", "\n" + line + "\n")
+
+    def test_a_text_that_may_be_empty(self):
+        for line in ("CHECK(text.find(row.part) != std::string::npos);", "REQUIRE(text.starts_with(part));", "CHECK(text.find(\"\") != text.npos);",
+                     "CHECK((a || text.find(part) == 0));", "CHECK_THAT(text, Catch::EndsWith(part));", "CHECK(message(\"(\").find(\n    part) != text.npos);"):
+            self.assertEqual(len(self.complaints(line)), 1, line)
+        for line in ('CHECK(text.find("a") != text.npos);', "CHECK(map.find(key) != map.end());", 'CHECK(text.starts_with(folder + "/"));',
+                     "CHECK(text.find('a') == 0);", "CHECK_THAT(text, kube::test::contains(part));", 'CHECK_THAT(text, Catch::Contains("a" + b));', 'CHECK(fmt::format("{}", a).find(\'x\') != text.npos);'):
+            self.assertEqual(self.complaints(line), [], line)
+
+    def test_an_assertion_that_is_implied(self):
+        for line in ("if (found) CHECK(found);", "if (a && b) {\n  REQUIRE(a && b);"):
+            self.assertEqual(len(self.complaints(line)), 1, line)
+        for line in ("if (found) CHECK(*found == 1);", "CHECK(a == b);"):
+            self.assertEqual(self.complaints(line), [], line)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 //   serve PORT [ADDRESS]   binds the port, says where it is, and prints what the first client that
 //                          sends something sends: a probe only connects
 //   send NAME PORT TEXT    connects until it is served
-#define CATCH_CONFIG_RUNNER
 #include <netdb.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -14,7 +13,7 @@
 #include <vector>
 
 #include "controller/node/shim.hh"
-#include "tests/support/catch.hh"
+#include "kube/tests/run_tests.hh"
 
 namespace {
 
@@ -74,5 +73,5 @@ int main(int argc, char** argv) {
   if (words.size() >= 2 && words[0] == "serve")
     return serve(words[1], words.size() > 2 ? words[2] : "");
   if (words.size() == 4 && words[0] == "send") return send_to(words[1], words[2], words[3]);
-  return Catch::Session().run(argc, argv);
+  return kube::test::run_tests(argc, argv);
 }

@@ -1,5 +1,4 @@
-// The one place that names the test framework's header, so that its next major version is a change
-// of one file.
+// The test framework's header.
 #pragma once
 
-#include <catch2/catch.hpp>
+#include "kube/tests/catch.hh"
