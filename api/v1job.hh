@@ -144,7 +144,7 @@ struct JobStatus {
   friend bool operator==(const JobStatus&, const JobStatus&) = default;
 };
 
-struct Job {
+struct V1Job {
   kube::ObjectMeta metadata;
   JobSpec spec;
   JobStatus status;
@@ -156,8 +156,8 @@ inline constexpr std::string_view kManager = "kubeflow.org/training-operator";
 
 // Reads a whole object. `replica_specs` is the member of its spec that holds the roles
 // ("pytorchReplicaSpecs"). Errors are all type errors found, each with its path.
-tl::expected<Job, kube::FieldErrors> read_job(const kube::Json& object,
-                                              std::string_view replica_specs);
+tl::expected<V1Job, kube::FieldErrors> read_job(const kube::Json& object,
+                                                std::string_view replica_specs);
 kube::Json write(const JobStatus& status);
 
 }  // namespace trainer::v1

@@ -5,9 +5,9 @@
 
 namespace trainer::v1 {
 
-tl::expected<Job, kube::FieldErrors> read_job(const kube::Json& object,
-                                              std::string_view replica_specs) {
-  Job job;
+tl::expected<V1Job, kube::FieldErrors> read_job(const kube::Json& object,
+                                                std::string_view replica_specs) {
+  V1Job job;
   kube::FieldErrors errors;
   const wire::FieldPath root("");
   const wire::FieldPath spec(root, "spec");

@@ -66,7 +66,7 @@ std::string normal(std::string_view path) {
 
 class ConfigMaker {
  public:
-  ConfigMaker(const Json& pod, const Sources& sources, const PodPlace& place, const NodeFacts& node)
+  ConfigMaker(const Json& pod, const Sources& sources, const PodContext& place, const NodeFacts& node)
       : pod_(pod), sources_(sources), place_(place), node_(node) {}
 
   Result<PodConfig> make() {
@@ -233,7 +233,7 @@ class ConfigMaker {
 
   const Json& pod_;
   const Sources& sources_;
-  const PodPlace& place_;
+  const PodContext& place_;
   const NodeFacts& node_;
   PodConfig config_;
 };
@@ -244,7 +244,7 @@ bool is_on_host_network(const Json& pod) {
   return pod.get("spec").get_bool("hostNetwork");
 }
 
-Result<PodConfig> make_config(const Json& pod, const Sources& sources, const PodPlace& place,
+Result<PodConfig> make_config(const Json& pod, const Sources& sources, const PodContext& place,
                               const NodeFacts& node) {
   return ConfigMaker(pod, sources, place, node).make();
 }

@@ -24,9 +24,8 @@ struct NodeFacts {
   std::string working_dir;      // used if a container names none; empty: the scratch directory
 };
 
-// This is the directory in which a pod runs, and its names. (Another PodPlace, of the subcommands,
-// is its place in its job.)
-struct PodPlace {
+// This is the directory in which a pod runs, and its names.
+struct PodContext {
   VolumePlaces volumes;
   PodName name;
   PodFacts facts;      // the pod's address among them
@@ -39,6 +38,6 @@ bool is_on_host_network(const kube::Json& pod);
 // Errors: kUnsupported for a pod that this machine will never run, with the field and a way to
 // change it; kNotFound for a ConfigMap or Secret that does not exist yet.
 kube::Result<PodConfig> make_config(const kube::Json& pod, const Sources& sources,
-                                    const PodPlace& place, const NodeFacts& node);
+                                    const PodContext& place, const NodeFacts& node);
 
 }  // namespace trainer::node

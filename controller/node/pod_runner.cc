@@ -189,7 +189,7 @@ Result<void> NodeContext::join_network() {
 
 Result<void> PodRunner::launch(const Sources& sources) {
   if (auto joined = node_.join_network(); !joined) return joined;
-  PodPlace place;
+  PodContext place;
   place.volumes = {directory_, node_.claims.unclaimed()};
   for (const auto& [name, claim] : sources.claims)
     place.volumes.claims[name] = node_.claims.folder_of(kube::ObjectMeta::of(claim).uid);

@@ -40,7 +40,7 @@ Task<Result<Objects>> fetch(kube::ApiClient& client, kube::Resource resource, st
   co_return std::move(objects);
 }
 
-Result<void> make_files(const Json& pod, const Sources& sources, const PodPlace& place,
+Result<void> make_files(const Json& pod, const Sources& sources, const PodContext& place,
                         const PodConfig& config, const std::string& hosts) {
   const std::filesystem::path& directory = place.volumes.pod;
   for (const char* folder : {kScratch, kVolumes, kLogs, kRoot, "termination"})
@@ -70,7 +70,7 @@ Task<Result<Sources>> fetch_sources(kube::ApiClient& client, std::string ns, Sou
   co_return std::move(sources);
 }
 
-Result<pid_t> start_shim(const Json& pod, const Sources& sources, const PodPlace& place,
+Result<pid_t> start_shim(const Json& pod, const Sources& sources, const PodContext& place,
                          const NodeFacts& facts, const std::string& hosts, const Command& shim) {
   const auto config = make_config(pod, sources, place, facts);
   if (!config) return tl::unexpected(config.error());

@@ -17,11 +17,11 @@ constexpr std::chrono::minutes kLongestWait{10};
 Backoff update_backoff(const Context& context) {
   Backoff backoff = context.observed.backoff;
   std::optional<kube::Time> last_success;
-  for (const PodView* pod : context.pods)
+  for (const BatchPodView* pod : context.pods)
     if (pod->phase == "Succeeded" && context.is_new(*pod, context.uncounted_succeeded))
       last_success = last_success ? std::max(*last_success, pod->finished) : pod->finished;
   if (last_success) backoff.clear();
-  for (const PodView* pod : context.pods) {
+  for (const BatchPodView* pod : context.pods) {
     if (!context.is_failed(*pod) || !context.is_new(*pod, context.uncounted_failed)) continue;
     if (last_success && pod->finished <= *last_success) continue;
     const bool is_known = std::any_of(backoff.begin(), backoff.end(),

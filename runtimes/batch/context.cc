@@ -33,34 +33,35 @@ Context::Context(const Observed& given)
     : observed(given), job(*given.job), status(given.job->status()) {
   if (!status.is_object()) status = Json::object();
   plan.backoff = observed.backoff;
-  for (const PodView* pod : observed.pods)
+  for (const BatchPodView* pod : observed.pods)
     if (pod->is_of_job && pod->controller_uid == job.metadata.uid) pods.push_back(pod);
   if (job.is_indexed)
-    std::stable_sort(pods.begin(), pods.end(),
-                     [](const PodView* a, const PodView* b) { return a->index < b->index; });
+    std::stable_sort(pods.begin(), pods.end(), [](const BatchPodView* a, const BatchPodView* b) {
+      return a->index < b->index;
+    });
   std::copy_if(pods.begin(), pods.end(), std::back_inserter(active),
-               [](const PodView* pod) { return pod->is_active(); });
+               [](const BatchPodView* pod) { return pod->is_active(); });
   const Json& uncounted = job.status().get("uncountedTerminatedPods");
   uncounted_succeeded = uids_of(uncounted, "succeeded");
   uncounted_failed = uids_of(uncounted, "failed");
 }
 
 // A pod that is being deleted may never reach phase Failed.
-bool Context::is_failed(const PodView& pod) const {
+bool Context::is_failed(const BatchPodView& pod) const {
   if (pod.phase == "Failed") return true;
   if (!pod.is_deleting || pod.is_over()) return false;
   return !job.replaces_only_failed || pod.node_name.empty();
 }
 
-bool Context::is_terminating(const PodView& pod) const {
+bool Context::is_terminating(const BatchPodView& pod) const {
   return pod.is_deleting && !pod.is_over() && !pod.node_name.empty();
 }
 
-bool Context::is_new(const PodView& pod, const UidSet& uncounted) const {
+bool Context::is_new(const BatchPodView& pod, const UidSet& uncounted) const {
   return pod.is_tracked && !uncounted.contains(pod.uid) && job.has_index(pod.index);
 }
 
-void Context::delete_pod(const PodView& pod, int stage) {
+void Context::delete_pod(const BatchPodView& pod, int stage) {
   kube::Action& action = plan.actions.emplace_back();
   action.verb = kube::Action::Verb::kDelete;
   action.resource = kube::kPods;
@@ -74,7 +75,7 @@ void Context::delete_pod(const PodView& pod, int stage) {
   if (!pod.node_name.empty()) ++terminating;
 }
 
-void Context::release(const PodView& pod, int stage) {
+void Context::release(const BatchPodView& pod, int stage) {
   if (!pod.is_tracked) return;
   Json others = Json::array();
   for (const std::string& finalizer : pod.other_finalizers) others.push_back(finalizer);

@@ -35,11 +35,11 @@ struct Context {
   explicit Context(const Observed& observed);
 
   const Observed& observed;
-  const Job& job;
-  std::vector<const PodView*> pods;    // the pods of this Job; by index if it is Indexed
-  std::vector<const PodView*> active;  // neither over nor being deleted
-  kube::Json status;                   // the status that will be written
-  JobPlan plan;
+  const BatchJob& job;
+  std::vector<const BatchPodView*> pods;    // the pods of this Job; by index if it is Indexed
+  std::vector<const BatchPodView*> active;  // neither over nor being deleted
+  kube::Json status;                        // the status that will be written
+  BatchJobPlan plan;
 
   UidSet uncounted_succeeded;  // status.uncountedTerminatedPods, in its stored form
   UidSet uncounted_failed;
@@ -53,19 +53,19 @@ struct Context {
   IndexSet succeeded_indexes;  // including new ones
   IndexSet failed_indexes;     // under backoffLimitPerIndex
   // These failed pods stay until their index has a new pod, which gets their counts.
-  std::map<std::int32_t, const PodView*> replaced;  // by index
+  std::map<std::int32_t, const BatchPodView*> replaced;  // by index
 
   std::optional<Verdict> verdict;
 
-  bool is_failed(const PodView& pod) const;
-  bool is_terminating(const PodView& pod) const;
+  bool is_failed(const BatchPodView& pod) const;
+  bool is_terminating(const BatchPodView& pod) const;
   // Returns whether the pod has the tracking finalizer, is not in `uncounted`, and has an index of
   // this Job (see Job::has_index()).
-  bool is_new(const PodView& pod, const UidSet& uncounted) const;
+  bool is_new(const BatchPodView& pod, const UidSet& uncounted) const;
 
-  void delete_pod(const PodView& pod, int stage);
+  void delete_pod(const BatchPodView& pod, int stage);
   // Removes the finalizer batch.kubernetes.io/job-tracking from the pod.
-  void release(const PodView& pod, int stage);
+  void release(const BatchPodView& pod, int stage);
   void fail(std::string_view reason, std::string message);
   void succeed(std::string_view reason, std::string message);
   // Returns false if nothing changed. A condition that does not exist is not made False.

@@ -14,7 +14,7 @@ namespace {
 bool is_settled(const Context& context) {
   return context.terminating == 0 && context.status.get("uncountedTerminatedPods").empty() &&
          std::none_of(context.pods.begin(), context.pods.end(),
-                      [](const PodView* pod) { return pod->is_tracked; });
+                      [](const BatchPodView* pod) { return pod->is_tracked; });
 }
 
 void report_end(Context& context, const Verdict& verdict) {

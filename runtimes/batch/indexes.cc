@@ -8,18 +8,18 @@
 namespace trainer::batch {
 namespace {
 
-std::int64_t all_failures(const PodView& pod) {
+std::int64_t all_failures(const BatchPodView& pod) {
   return std::int64_t{pod.index_failures} + pod.ignored_index_failures;
 }
 
-bool is_index_failed(const Context& context, const PodView& pod) {
+bool is_index_failed(const Context& context, const BatchPodView& pod) {
   if (!context.is_failed(pod)) return false;
   const PolicyMatch match = match_pod_failure_policy(context.job, pod);
   return match.fails_index ||
          (match.is_counted && pod.index_failures >= *context.job.backoff_limit_per_index);
 }
 
-bool replaces(const PodView& pod, const PodView& other) {
+bool replaces(const BatchPodView& pod, const BatchPodView& other) {
   return all_failures(other) <= all_failures(pod) && other.finished <= pod.finished;
 }
 
@@ -27,11 +27,11 @@ bool replaces(const PodView& pod, const PodView& other) {
 void find_replaced(Context& context) {
   IndexSet settled = context.succeeded_indexes;
   settled.add(context.failed_indexes);
-  for (const PodView* pod : context.active)
+  for (const BatchPodView* pod : context.active)
     if (pod->index) settled.add(*pod->index);
-  for (const PodView* pod : context.pods) {
+  for (const BatchPodView* pod : context.pods) {
     if (!context.is_new(*pod, {}) || !context.is_failed(*pod) || settled.has(*pod->index)) continue;
-    const PodView*& last = context.replaced[*pod->index];
+    const BatchPodView*& last = context.replaced[*pod->index];
     if (last == nullptr || replaces(*pod, *last)) last = pod;
   }
 }
@@ -43,19 +43,19 @@ void read_indexes(Context& context) {
   const kube::Json& stored = context.job.status();
   context.counted_indexes = IndexSet::parse(stored.get_string("completedIndexes"), completions);
   context.succeeded_indexes = context.counted_indexes;
-  for (const PodView* pod : context.pods)
+  for (const BatchPodView* pod : context.pods)
     if (pod->phase == "Succeeded" && context.is_new(*pod, {}))
       context.succeeded_indexes.add(*pod->index);
   context.succeeded = context.succeeded_indexes.total();
   if (!context.job.backoff_limit_per_index) return;
   context.failed_indexes = IndexSet::parse(stored.get_string("failedIndexes"), completions);
-  for (const PodView* pod : context.pods)
+  for (const BatchPodView* pod : context.pods)
     if (context.is_new(*pod, {}) && is_index_failed(context, *pod))
       context.failed_indexes.add(*pod->index);
   find_replaced(context);
 }
 
-bool can_release(const Context& context, const PodView& pod) {
+bool can_release(const Context& context, const BatchPodView& pod) {
   if (context.verdict || pod.phase == "Succeeded") return true;
   if (!context.is_failed(pod)) return false;
   const auto at = pod.index ? context.replaced.find(*pod.index) : context.replaced.end();

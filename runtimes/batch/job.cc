@@ -25,8 +25,8 @@ std::optional<std::int32_t> int_of(const Json& object, std::string_view name) {
 
 }  // namespace
 
-Job read_job(std::shared_ptr<const Json> object) {
-  Job job;
+BatchJob read_job(std::shared_ptr<const Json> object) {
+  BatchJob job;
   job.object = std::move(object);
   job.metadata = kube::ObjectMeta::of(*job.object);
   const Json& spec = job.spec();
@@ -49,11 +49,11 @@ Job read_job(std::shared_ptr<const Json> object) {
   return job;
 }
 
-bool Job::is_foreign() const {
+bool BatchJob::is_foreign() const {
   return spec().get_string("managedBy", kManager) != kManager;
 }
 
-const Json* Job::find_true(std::string_view type) const {
+const Json* BatchJob::find_true(std::string_view type) const {
   const Json& condition = kube::condition_of(*object, type);
   return condition.get_string("status") == "True" ? &condition : nullptr;
 }

@@ -12,7 +12,7 @@
 namespace trainer::batch {
 
 // Numbers that are absent have the defaults of the API (pkg/apis/batch/v1/defaults.go).
-struct Job {
+struct BatchJob {
   std::shared_ptr<const kube::Json> object;  // the stored form; never null
   kube::ObjectMeta metadata;
   bool is_indexed = false;
@@ -45,6 +45,6 @@ struct Job {
 };
 
 // Reading is lenient, since the API server has checked what it stored.
-Job read_job(std::shared_ptr<const kube::Json> object);
+BatchJob read_job(std::shared_ptr<const kube::Json> object);
 
 }  // namespace trainer::batch

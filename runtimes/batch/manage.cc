@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kMaxPods = 500;
 
 std::int32_t wanted(const Context& context) {
-  const Job& job = context.job;
+  const BatchJob& job = context.job;
   if (job.is_suspended) return 0;
   if (!job.completions) return context.succeeded > 0 ? context.active_count : job.parallelism;
   return std::clamp(*job.completions - context.succeeded, 0, job.parallelism);
@@ -21,8 +21,8 @@ std::int32_t wanted(const Context& context) {
 
 // Returns which of two active pods is deleted first: the one that has progressed less, else the
 // newer one (pkg/controller, ActivePods).
-bool is_deleted_before(const PodView* a, const PodView* b) {
-  const auto rank = [](const PodView& pod) {
+bool is_deleted_before(const BatchPodView* a, const BatchPodView* b) {
+  const auto rank = [](const BatchPodView& pod) {
     const int phase = pod.phase == "Running" ? 2 : pod.phase == "Unknown" ? 1 : 0;
     return std::tuple(!pod.node_name.empty(), phase, pod.is_ready, -pod.restarts);
   };
@@ -32,13 +32,13 @@ bool is_deleted_before(const PodView* a, const PodView* b) {
 
 // Returns the active pods that are deleted. In an Indexed Job these are all that have no index of
 // it, and all except one of each index. Further pods follow, until they are `at_least` so many.
-std::vector<const PodView*> surplus_pods(const Context& context, std::int32_t at_least) {
-  std::vector<const PodView*> left = context.active;
+std::vector<const BatchPodView*> surplus_pods(const Context& context, std::int32_t at_least) {
+  std::vector<const BatchPodView*> left = context.active;
   std::sort(left.begin(), left.end(), is_deleted_before);
-  std::vector<const PodView*> surplus;
+  std::vector<const BatchPodView*> surplus;
   if (context.job.is_indexed) {
     IndexSet taken;
-    std::vector<const PodView*> kept;
+    std::vector<const BatchPodView*> kept;
     for (auto at = left.rbegin(); at != left.rend(); ++at) {
       const bool is_kept = context.job.has_index((*at)->index) && !taken.has(*(*at)->index);
       if (is_kept) taken.add(*(*at)->index);
@@ -47,7 +47,7 @@ std::vector<const PodView*> surplus_pods(const Context& context, std::int32_t at
     left.assign(kept.rbegin(), kept.rend());
   }
   const auto more = static_cast<std::size_t>(std::max(at_least, 0));
-  for (const PodView* pod : left) {
+  for (const BatchPodView* pod : left) {
     if (surplus.size() >= more) break;
     surplus.push_back(pod);
   }
@@ -70,7 +70,7 @@ void create_pod(Context& context, std::optional<std::int32_t> index, int stage) 
 std::vector<std::int32_t> missing_indexes(Context& context, std::size_t count) {
   IndexSet settled = context.succeeded_indexes;
   settled.add(context.failed_indexes);
-  for (const PodView* pod : context.pods) {
+  for (const BatchPodView* pod : context.pods) {
     const bool holds_index =
         pod->is_active() || (context.job.replaces_only_failed && context.is_terminating(*pod));
     if (holds_index && pod->index) settled.add(*pod->index);
@@ -101,13 +101,13 @@ void create_pods(Context& context, std::size_t count) {
 
 // The pods keep their finalizers until they are counted (tracking.cc).
 void delete_active_pods(Context& context) {
-  for (const PodView* pod : context.active) context.delete_pod(*pod, kFirst);
+  for (const BatchPodView* pod : context.active) context.delete_pod(*pod, kFirst);
 }
 
 void manage_pods(Context& context) {
   const std::int32_t want = wanted(context);
   const auto surplus = surplus_pods(context, context.active_count - want);
-  for (const PodView* pod : surplus) {
+  for (const BatchPodView* pod : surplus) {
     // The pod does not count as failed: this plan deletes it.
     context.release(*pod, kFirst);
     context.delete_pod(*pod, kSecond);

@@ -15,13 +15,13 @@ using kube::Json;
 // The Job of such a pod is gone, or has another uid: no Job will count the pod. So its finalizer is
 // removed here, or it could never be deleted.
 void release_orphans(Context& context) {
-  for (const PodView* pod : context.observed.pods)
+  for (const BatchPodView* pod : context.observed.pods)
     if (pod->is_of_job && pod->controller_uid != context.job.metadata.uid)
       context.release(*pod, kFirst);
 }
 
 void release_all(Context& context) {
-  for (const PodView* pod : context.pods) context.release(*pod, kFirst);
+  for (const BatchPodView* pod : context.pods) context.release(*pod, kFirst);
 }
 
 bool is_minor(const Json& difference) {
@@ -59,9 +59,9 @@ void run(Context& context) {
 
 }  // namespace
 
-JobPlan plan(const Observed& observed) {
+BatchJobPlan plan(const Observed& observed) {
   // This replaces a missing Job. It has no uid, so pods without a controller count as its own.
-  static const Job kNone = read_job(std::make_shared<const Json>(Json::object()));
+  static const BatchJob kNone = read_job(std::make_shared<const Json>(Json::object()));
   Observed known = observed;
   if (known.job == nullptr) known.job = &kNone;
   Context context(known);

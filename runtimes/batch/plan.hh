@@ -19,15 +19,16 @@ namespace trainer::batch {
 using Backoff = std::vector<std::pair<std::string, kube::Time>>;
 
 struct Observed {
-  const Job* job = nullptr;  // nullptr: there is none of this name
-  // These pods name the Job, by PodView::job: its own, and those of an earlier Job of this name.
-  std::vector<const PodView*> pods;
+  const BatchJob* job = nullptr;  // nullptr: there is none of this name
+  // These pods name the Job, by BatchPodView::job: its own, and those of an earlier Job of this
+  // name.
+  std::vector<const BatchPodView*> pods;
   Backoff backoff;                            // JobPlan::backoff of the last plan
   std::function<std::string()> new_suffix{};  // five characters that make a pod's name unique
   kube::Time now;
 };
 
-struct JobPlan : kube::Plan {
+struct BatchJobPlan : kube::Plan {
   Backoff backoff;
 };
 
@@ -38,6 +39,6 @@ struct JobPlan : kube::Plan {
 // one reconcile what takes up to three plans here: a status that counts pods, then the finalizers
 // of these pods, then the counters and the end. Pods of no Job are never adopted. An unchanged Job
 // gets an empty plan.
-JobPlan plan(const Observed& observed);
+BatchJobPlan plan(const Observed& observed);
 
 }  // namespace trainer::batch

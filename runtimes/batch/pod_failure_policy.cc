@@ -11,11 +11,11 @@ namespace {
 
 using kube::Json;
 
-const PodView::Failure* match_exit_codes(const Json& wanted, const PodView& pod) {
+const BatchPodView::Failure* match_exit_codes(const Json& wanted, const BatchPodView& pod) {
   const std::string_view container = wanted.get_string("containerName");
   const Json::Array& values = wanted.get_array("values");
   const bool is_among = wanted.get_string("operator") == "In";
-  for (const PodView::Failure& failure : pod.failures) {
+  for (const BatchPodView::Failure& failure : pod.failures) {
     if (!container.empty() && failure.container != container) continue;
     const bool is_listed =
         std::find(values.begin(), values.end(), Json(failure.exit_code)) != values.end();
@@ -24,7 +24,7 @@ const PodView::Failure* match_exit_codes(const Json& wanted, const PodView& pod)
   return nullptr;
 }
 
-std::string_view match_conditions(const Json::Array& patterns, const PodView& pod) {
+std::string_view match_conditions(const Json::Array& patterns, const BatchPodView& pod) {
   if (!pod.conditions.is_array()) return {};
   for (const Json& condition : pod.conditions.as_array())
     for (const Json& pattern : patterns)
@@ -36,10 +36,10 @@ std::string_view match_conditions(const Json::Array& patterns, const PodView& po
 
 // Returns why the rule matches, as the beginning of the message of a failed Job; "" if it does not
 // match.
-std::string match_rule(const Json& rule, const PodView& pod) {
+std::string match_rule(const Json& rule, const BatchPodView& pod) {
   const std::string name = pod.key().to_string();
   if (const Json& codes = rule.get("onExitCodes"); codes.is_object()) {
-    const PodView::Failure* const failure = match_exit_codes(codes, pod);
+    const BatchPodView::Failure* const failure = match_exit_codes(codes, pod);
     return failure ? fmt::format("Container {} for pod {} failed with exit code {}",
                                  failure->container, name, failure->exit_code)
                    : std::string();
@@ -51,7 +51,7 @@ std::string match_rule(const Json& rule, const PodView& pod) {
 
 }  // namespace
 
-PolicyMatch match_pod_failure_policy(const Job& job, const PodView& pod) {
+PolicyMatch match_pod_failure_policy(const BatchJob& job, const BatchPodView& pod) {
   const Json::Array& rules = job.spec().get("podFailurePolicy").get_array("rules");
   for (std::size_t i = 0; i < rules.size(); ++i) {
     const std::string what = match_rule(rules[i], pod);

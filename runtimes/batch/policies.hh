@@ -15,7 +15,7 @@ struct PolicyMatch {
   bool fails_index = false;
   std::string job_failure;  // the message if a rule fails the Job, else ""
 };
-PolicyMatch match_pod_failure_policy(const Job& job, const PodView& pod);
+PolicyMatch match_pod_failure_policy(const BatchJob& job, const BatchPodView& pod);
 
 // backoff.cc
 Backoff update_backoff(const Context& context);
@@ -28,7 +28,7 @@ std::chrono::microseconds remaining_backoff(const Backoff& backoff, kube::Time n
 void read_indexes(Context& context);
 // Returns whether the pod's finalizer may be removed: the Job has a verdict, or the pod has ended
 // and no new pod of its index gets its counts.
-bool can_release(const Context& context, const PodView& pod);
+bool can_release(const Context& context, const BatchPodView& pod);
 // Returns those of `indexes` that may get a pod now; if there is none, the plan says when one may.
 std::vector<std::int32_t> ready_indexes(Context& context, const std::vector<std::int32_t>& indexes);
 // Sets annotations of the pod of an index: the failures that the one before it had, and its own.

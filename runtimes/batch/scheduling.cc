@@ -25,7 +25,7 @@ struct Load {
   std::int32_t assumed_cpus = 0;  // pods that request no CPU
   std::set<std::int32_t> ports;   // the ports of the machine
 
-  void add(const PodView& pod, bool has_shared_ports) {
+  void add(const BatchPodView& pod, bool has_shared_ports) {
     for (const auto& [name, amount] : pod.requests) requests[name] += amount;
     requests["pods"] += Quantity::of(1);
     if (!pod.requests.contains("cpu")) ++assumed_cpus;
@@ -40,7 +40,7 @@ struct Load {
 
 struct Group {
   std::string jobset;  // its name; "" for other groups
-  std::vector<const PodView*> waiting;
+  std::vector<const BatchPodView*> waiting;
   bool is_running = false;  // has pods on the node
   Load load;                // the load of its pods on the node
 };
@@ -61,10 +61,10 @@ class Scheduler {
   }
 
   std::vector<PodPlan> run() {
-    for (const PodView* pod : observed_.pods) add_to_group(*pod);
+    for (const BatchPodView* pod : observed_.pods) add_to_group(*pod);
     for (Group* group : sorted_groups()) {
       if (group->jobset.empty()) {
-        for (const PodView* pod : group->waiting) decide(*group, {pod});
+        for (const BatchPodView* pod : group->waiting) decide(*group, {pod});
       } else if (group->is_running || is_complete(*group)) {
         decide(*group, group->waiting);
       }
@@ -73,7 +73,7 @@ class Scheduler {
   }
 
  private:
-  void add_to_group(const PodView& pod) {
+  void add_to_group(const BatchPodView& pod) {
     if (pod.is_over()) return;
     const auto found = jobs_.find(pod.controller_uid);
     const JobView* const job = found == jobs_.end() ? nullptr : found->second;
@@ -90,7 +90,7 @@ class Scheduler {
     if (pod.jobset.empty() || (job && is_to_run(*job))) group.waiting.push_back(&pod);
   }
 
-  void add_bound(const PodView& pod, Group& group) {
+  void add_bound(const BatchPodView& pod, Group& group) {
     Load load;
     load.add(pod, has_shared_ports());
     used_.add(load);
@@ -109,14 +109,16 @@ class Scheduler {
     std::vector<Group*> groups;
     for (auto& [uid, group] : groups_) {
       if (group.waiting.empty()) continue;
-      std::sort(group.waiting.begin(), group.waiting.end(), [](const PodView* a, const PodView* b) {
-        return std::tie(a->created, a->ns, a->name) < std::tie(b->created, b->ns, b->name);
-      });
+      std::sort(group.waiting.begin(), group.waiting.end(),
+                [](const BatchPodView* a, const BatchPodView* b) {
+                  return std::tie(a->created, a->ns, a->name) <
+                         std::tie(b->created, b->ns, b->name);
+                });
       groups.push_back(&group);
     }
     std::sort(groups.begin(), groups.end(), [](const Group* a, const Group* b) {
       const auto rank = [](const Group& group) {
-        const PodView& first = *group.waiting.front();
+        const BatchPodView& first = *group.waiting.front();
         return std::tuple(!group.is_running, first.created, std::string_view(first.ns),
                           std::string_view(first.name));
       };
@@ -131,7 +133,7 @@ class Scheduler {
   bool is_complete(const Group& group) const {
     const std::string& uid = jobs_.at(group.waiting.front()->controller_uid)->owner_uid;
     std::unordered_map<std::string_view, std::int32_t> pods;  // by the uid of their Job
-    for (const PodView* pod : group.waiting) ++pods[pod->controller_uid];
+    for (const BatchPodView* pod : group.waiting) ++pods[pod->controller_uid];
     std::map<std::string_view, std::int32_t> jobs;  // by their replicated job
     for (const JobView* job : observed_.jobs) {
       if (job->owner_uid != uid) continue;
@@ -141,24 +143,25 @@ class Scheduler {
       if (pods[job->uid] < std::min(parallelism, job->completions.value_or(parallelism)))
         return false;
     }
-    return std::all_of(group.waiting.begin(), group.waiting.end(), [&jobs](const PodView* pod) {
-      return jobs[pod->replicated_job] >= pod->replicated_job_replicas;
-    });
+    return std::all_of(group.waiting.begin(), group.waiting.end(),
+                       [&jobs](const BatchPodView* pod) {
+                         return jobs[pod->replicated_job] >= pod->replicated_job_replicas;
+                       });
   }
 
-  void decide(Group& group, const std::vector<const PodView*>& pods) {
+  void decide(Group& group, const std::vector<const BatchPodView*>& pods) {
     Load load;
-    for (const PodView* pod : pods) load.add(*pod, has_shared_ports());
+    for (const BatchPodView* pod : pods) load.add(*pod, has_shared_ports());
     bool is_unresolvable = false;
     const std::vector<std::string> reasons = unfit_reasons(group, load, is_unresolvable);
     if (reasons.empty() && observed_.node) {
-      for (const PodView* pod : pods) bind(*pod);
+      for (const BatchPodView* pod : pods) bind(*pod);
       group.load.add(load);
       group.is_running = true;
       return used_.add(load);
     }
     const std::string message = explain(group, pods.size(), load, reasons, is_unresolvable);
-    for (const PodView* pod : pods) report(*pod, "Unschedulable", message);
+    for (const BatchPodView* pod : pods) report(*pod, "Unschedulable", message);
   }
 
   // Returns why the load does not fit now. `is_unresolvable` (UnschedulableAndUnresolvable of
@@ -219,7 +222,7 @@ class Scheduler {
   }
 
   // Returns the conditions of the pod with another PodScheduled; null if it says so already.
-  Json scheduled(const PodView& pod, bool is_scheduled, std::string_view reason,
+  Json scheduled(const BatchPodView& pod, bool is_scheduled, std::string_view reason,
                  std::string_view message) const {
     const Json& known = find_condition(pod.conditions, "PodScheduled");
     const std::string_view status = is_scheduled ? "True" : "False";
@@ -239,7 +242,7 @@ class Scheduler {
     return Json::object({{"status", Json::object({{"conditions", std::move(conditions)}})}});
   }
 
-  void report(const PodView& pod, std::string_view reason, const std::string& message) {
+  void report(const BatchPodView& pod, std::string_view reason, const std::string& message) {
     Json status = scheduled(pod, false, reason, message);
     if (status.is_null()) return;
     PodPlan& made = plans_.emplace_back();
@@ -248,7 +251,7 @@ class Scheduler {
     made.plan.events.push_back({"Warning", "FailedScheduling", message});
   }
 
-  void bind(const PodView& pod) {
+  void bind(const BatchPodView& pod) {
     PodPlan& made = plans_.emplace_back();
     made.pod = &pod;
     if (Json status = scheduled(pod, true, {}, {}); !status.is_null())

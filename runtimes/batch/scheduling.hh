@@ -28,15 +28,15 @@ struct NodeView {
 NodeView view_node(const kube::Json& node);
 
 struct SchedulerInput {
-  std::optional<NodeView> node;      // nullopt: there is none, and every pod waits
-  std::vector<const PodView*> pods;  // the pods of all namespaces
-  std::vector<const JobView*> jobs;  // the Jobs of all JobSets
+  std::optional<NodeView> node;           // nullopt: there is none, and every pod waits
+  std::vector<const BatchPodView*> pods;  // the pods of all namespaces
+  std::vector<const JobView*> jobs;       // the Jobs of all JobSets
   kube::Time now;
 };
 
 // The pod is bound to the node, or its condition PodScheduled says why it waits.
 struct PodPlan {
-  const PodView* pod = nullptr;
+  const BatchPodView* pod = nullptr;
   kube::Plan plan;
 };
 

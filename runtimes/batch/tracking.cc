@@ -29,7 +29,7 @@ Json settle(const UidSet& uncounted, const UidSet& tracked, Json& status,
   return left;
 }
 
-bool is_counted_failure(const Context& context, const PodView& pod) {
+bool is_counted_failure(const Context& context, const BatchPodView& pod) {
   const bool ends_with_job = context.verdict && !context.verdict->is_success;
   if (!context.is_failed(pod) && !ends_with_job) return false;
   return context.is_new(pod, context.uncounted_failed) &&
@@ -60,7 +60,7 @@ void count_pods(Context& context) {
       number(stored.get_int("succeeded")) + number(context.uncounted_succeeded.size());
   context.failed = number(stored.get_int("failed")) + number(context.uncounted_failed.size());
   context.active_count = number(context.active.size());
-  for (const PodView* pod : context.pods) {
+  for (const BatchPodView* pod : context.pods) {
     if (pod->is_active() && pod->is_ready) ++context.ready;
     if (context.is_terminating(*pod)) ++context.terminating;
     if (pod->phase == "Succeeded" && context.is_new(*pod, context.uncounted_succeeded))
@@ -74,13 +74,13 @@ void count_pods(Context& context) {
 
 void track_pods(Context& context) {
   UidSet tracked;
-  for (const PodView* pod : context.pods)
+  for (const BatchPodView* pod : context.pods)
     if (pod->is_tracked) tracked.insert(pod->uid);
   Json succeeded = settle(context.uncounted_succeeded, tracked, context.status, "succeeded");
   Json failed = settle(context.uncounted_failed, tracked, context.status, "failed");
   const std::size_t before = succeeded.size() + failed.size();
   std::size_t released = 0;
-  for (const PodView* pod : context.pods) {
+  for (const BatchPodView* pod : context.pods) {
     if (!pod->is_tracked || !can_release(context, *pod)) continue;
     if (released++ == kMaxUncounted) break;
     if (pod->phase == "Succeeded") {

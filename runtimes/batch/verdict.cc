@@ -23,7 +23,7 @@ bool read_stored(Context& context) {
 }
 
 void decide_by_pod_failure(Context& context) {
-  for (const PodView* pod : context.pods) {
+  for (const BatchPodView* pod : context.pods) {
     if (!context.is_failed(*pod)) continue;
     PolicyMatch match = match_pod_failure_policy(context.job, *pod);
     if (!match.job_failure.empty())
@@ -36,7 +36,7 @@ bool exceeds_restarts(const Context& context) {
   const Json& spec = context.job.pod_template().get("spec");
   if (spec.get_string("restartPolicy") != "OnFailure") return false;
   std::int64_t restarts = 0;
-  for (const PodView* pod : context.pods)
+  for (const BatchPodView* pod : context.pods)
     if (pod->phase == "Running" || pod->phase == "Pending") restarts += pod->restarts;
   return restarts > 0 && restarts >= context.job.backoff_limit;
 }
@@ -53,7 +53,7 @@ void decide_by_limits(Context& context) {
 }
 
 void decide_by_indexes(Context& context) {
-  const Job& job = context.job;
+  const BatchJob& job = context.job;
   const std::int32_t failed = context.failed_indexes.total();
   if (job.max_failed_indexes && failed > *job.max_failed_indexes)
     return context.fail("MaxFailedIndexesExceeded",

@@ -47,8 +47,8 @@ Attempt attempt_of_single(const ReplicatedJobState* rjob, const JobView& job,
   return is_old ? Attempt::kPrevious : Attempt::kCurrent;
 }
 
-Attempt attempt_of(const ReconcileContext& context, const ReplicatedJobState* rjob,
-                   const JobView& job, std::string& problem) {
+Attempt attempt_of(const JobSetContext& context, const ReplicatedJobState* rjob, const JobView& job,
+                   std::string& problem) {
   const auto attempt = parse_count(job.restart_attempt);
   if (!attempt) {
     problem = label_problem(job, kRestartAttemptKey, job.restart_attempt, "a number");
@@ -61,7 +61,7 @@ Attempt attempt_of(const ReconcileContext& context, const ReplicatedJobState* rj
   return attempt_of_single(rjob, job, problem);
 }
 
-void classify_current(ReconcileContext& context, const JobView& job) {
+void classify_current(JobSetContext& context, const JobView& job) {
   if (job.is_complete()) {
     context.jobs.successful.push_back(&job);
   } else if (job.failure()) {
@@ -72,7 +72,7 @@ void classify_current(ReconcileContext& context, const JobView& job) {
 }
 
 // Records which Jobs of each replicated job are gone and need not run again.
-void record_removed(ReconcileContext& context) {
+void record_removed(JobSetContext& context) {
   for (const JobView* job : context.observed.removed_jobs) {
     const auto position = parse_job_name(context.jobset.metadata.name, job->name);
     ReplicatedJobState* const rjob =
@@ -88,7 +88,7 @@ void record_removed(ReconcileContext& context) {
 
 }  // namespace
 
-void classify_jobs(ReconcileContext& context, std::span<const JobView* const> jobs) {
+void classify_jobs(JobSetContext& context, std::span<const JobView* const> jobs) {
   for (const JobView* job : jobs) {
     // A JobSet of the same name may have existed before; its Jobs do not belong to this one.
     if (job->owner_uid != context.jobset.metadata.uid) continue;
@@ -117,7 +117,7 @@ void classify_jobs(ReconcileContext& context, std::span<const JobView* const> jo
   }
 }
 
-void finish_classifying(ReconcileContext& context) {
+void finish_classifying(JobSetContext& context) {
   for (ReplicatedJobState& rjob : context.rjobs) std::sort(rjob.taken.begin(), rjob.taken.end());
   record_removed(context);
 }

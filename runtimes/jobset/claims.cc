@@ -12,17 +12,17 @@ namespace trainer::jobset {
 namespace {
 
 // A new JobSet has no claims yet. If one exists nevertheless, its creation finds it.
-bool may_have_claims(const ReconcileContext& context) {
+bool may_have_claims(const JobSetContext& context) {
   return context.observed.objects && !context.jobset.status.replicatedJobsStatus.empty();
 }
 
 // The Job controller replaces failed pods by itself, and a claim that is being deleted ends with
 // its last pod. So what was read before a pod failed is not known any more.
-bool is_current(const ReconcileContext& context, const kube::ReadObject& claim) {
+bool is_current(const JobSetContext& context, const kube::ReadObject& claim) {
   return claim.is_new || context.failed_pods <= claim.stamp.failures;
 }
 
-const kube::ReadObject* known_claim(const ReconcileContext& context, std::string_view name) {
+const kube::ReadObject* known_claim(const JobSetContext& context, std::string_view name) {
   const kube::NamedObjects* const objects = context.observed.objects;
   const auto* claim = objects ? objects->find(kube::kPersistentVolumeClaims, name) : nullptr;
   return claim && is_current(context, *claim) ? claim : nullptr;
@@ -30,7 +30,7 @@ const kube::ReadObject* known_claim(const ReconcileContext& context, std::string
 
 // No pod can mount a claim that is being deleted. The executor accepts the same owners when a claim
 // is in the way of a create.
-bool is_usable(const ReconcileContext& context, const kube::ReadObject& claim) {
+bool is_usable(const JobSetContext& context, const kube::ReadObject& claim) {
   return claim.exists() && !claim.object->find_path({"metadata", "deletionTimestamp"}) &&
          (claim.controller_uid.empty() || claim.controller_uid == context.jobset.metadata.uid);
 }
@@ -57,7 +57,7 @@ bool starts_pods(const kube::Plan& plan) {
 
 }  // namespace
 
-void ensure_claims(ReconcileContext& context) {
+void ensure_claims(JobSetContext& context) {
   for_each_claim(context.jobset, [&](const VolumeClaimPolicy& policy, const kube::Json& from) {
     const kube::NamedObject named = claim_object(context.jobset, from);
     const kube::ReadObject* const known = known_claim(context, named.key.name);
@@ -79,7 +79,7 @@ void ensure_claims(ReconcileContext& context) {
   });
 }
 
-void read_claims_of_new_pods(ReconcileContext& context) {
+void read_claims_of_new_pods(JobSetContext& context) {
   if (context.jobset.spec.volumeClaimPolicies.empty() || !starts_pods(context.plan)) return;
   for_each_claim(context.jobset, [&](const VolumeClaimPolicy&, const kube::Json& from) {
     const kube::NamedObject named = claim_object(context.jobset, from);

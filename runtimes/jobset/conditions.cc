@@ -53,8 +53,8 @@ kube::PlannedEvent event_of(std::string_view type, bool value, std::string_view 
 
 }  // namespace
 
-void ReconcileContext::set_condition(std::string_view type, bool value, std::string_view reason,
-                                     std::string_view message) {
+void JobSetContext::set_condition(std::string_view type, bool value, std::string_view reason,
+                                  std::string_view message) {
   if (!value && !find(status.conditions, type)) return;  // nearly always
   Condition next{.type = std::string(type),
                  .status = value ? "True" : "False",
@@ -75,7 +75,7 @@ void ReconcileContext::set_condition(std::string_view type, bool value, std::str
   for (const std::string& cut : cuts) warn("StatusTruncated", "status: " + cut);
 }
 
-void ReconcileContext::set_replica_failure(const WaitingCause& cause, bool has_event) {
+void JobSetContext::set_replica_failure(const WaitingCause& cause, bool has_event) {
   Condition next{.type = std::string(kReplicaFailure),
                  .status = "True",
                  .reason = cause.reason,
@@ -86,12 +86,12 @@ void ReconcileContext::set_replica_failure(const WaitingCause& cause, bool has_e
   warn(cause.reason, cause.message);
 }
 
-void ReconcileContext::clear_replica_failure() {
+void JobSetContext::clear_replica_failure() {
   std::erase_if(status.conditions,
                 [](const Condition& each) { return each.type == kReplicaFailure; });
 }
 
-void ReconcileContext::warn(std::string_view reason, std::string message) {
+void JobSetContext::warn(std::string_view reason, std::string message) {
   constexpr std::size_t kMaxEvents = 20;
   if (plan.events.size() >= kMaxEvents) return;
   plan.events.push_back(

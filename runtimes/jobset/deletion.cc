@@ -4,7 +4,7 @@
 
 namespace trainer::jobset {
 
-void delete_jobs(ReconcileContext& context, const std::vector<const JobView*>& jobs) {
+void delete_jobs(JobSetContext& context, const std::vector<const JobView*>& jobs) {
   for (const JobView* job : jobs) {
     if (job->is_deleting) continue;
     if (!context.has_room()) return;
@@ -18,7 +18,7 @@ void delete_jobs(ReconcileContext& context, const std::vector<const JobView*>& j
   }
 }
 
-void clean_up_finished(ReconcileContext& context) {
+void clean_up_finished(JobSetContext& context) {
   // Finished Jobs are kept, since they show what happened. Jobs of an earlier attempt are still
   // here only if a controller ended between counting a restart and deleting them.
   delete_jobs(context, context.jobs.active);

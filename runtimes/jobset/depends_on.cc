@@ -6,7 +6,7 @@
 
 namespace trainer::jobset {
 
-bool are_dependencies_met(ReconcileContext& context, const ReplicatedJobState& rjob) {
+bool are_dependencies_met(JobSetContext& context, const ReplicatedJobState& rjob) {
   const auto& dependencies = rjob.spec->dependsOn;
   return std::all_of(dependencies.begin(), dependencies.end(), [&](const DependsOn& dependency) {
     const ReplicatedJobState* const other = context.find_rjob(dependency.name);

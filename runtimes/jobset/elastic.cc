@@ -6,7 +6,7 @@
 
 namespace trainer::jobset {
 
-void resize_jobs(ReconcileContext& context) {
+void resize_jobs(JobSetContext& context) {
   for (const JobView* job : context.jobs.active) {
     const ReplicatedJobState* rjob = context.find_rjob(job->replicated_job);
     if (!rjob || job->is_deleting) continue;

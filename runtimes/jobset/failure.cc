@@ -46,7 +46,7 @@ bool contains(const std::vector<std::string>& list, const std::string& value) {
 
 // Returns the Jobs to which the rules are applied. It is only the earliest if those of all would
 // cost too much.
-std::vector<const JobView*> candidates(const ReconcileContext& context,
+std::vector<const JobView*> candidates(const JobSetContext& context,
                                        const FailurePatterns& patterns) {
   std::vector<const JobView*> jobs = context.jobs.failed;
   std::size_t longest = 0;
@@ -69,7 +69,7 @@ bool matches(const FailurePolicyRule& rule, const JobView& job) {
           contains(rule.targetReplicatedJobs, job.replicated_job));
 }
 
-Decision decide(ReconcileContext& context) {
+Decision decide(JobSetContext& context) {
   FailurePatternCache own;
   FailurePatternCache* const shared = context.observed.failure_patterns;
   const FailurePatterns& patterns = (shared ? shared : &own)->of(context.jobset);
@@ -91,13 +91,13 @@ std::string first_failed(const JobView& job) {
   return fmt::format("(first failed job: {})", job.name);
 }
 
-void fail_for(ReconcileContext& context, std::string_view reason, std::string_view what,
+void fail_for(JobSetContext& context, std::string_view reason, std::string_view what,
               const JobView& job) {
   fail(context, reason, fmt::format("{} {}", what, first_failed(job)));
 }
 
 // Returns true if the action would exceed maxRestarts; the set has then failed.
-bool is_out_of_budget(ReconcileContext& context, const Decision& decision) {
+bool is_out_of_budget(JobSetContext& context, const Decision& decision) {
   if (!is_budget_spent(context)) return false;
   fail_for(context, "ReachedMaxRestarts", "jobset failed due to reaching max number of restarts",
            *decision.job);
@@ -113,7 +113,7 @@ std::string event_reason(const Decision& decision) {
   return fmt::format("{}FailurePolicyAction", decision.action);
 }
 
-void restart_set(ReconcileContext& context, const Decision& decision, bool is_counted) {
+void restart_set(JobSetContext& context, const Decision& decision, bool is_counted) {
   if (is_counted && is_out_of_budget(context, decision)) return;
   const std::string reason =
       decision.rule ? kube::condition_reason(fmt::format("FailurePolicy_{}", decision.rule->name))
@@ -123,7 +123,7 @@ void restart_set(ReconcileContext& context, const Decision& decision, bool is_co
   context.warn(event_reason(decision), message_of(decision));
 }
 
-void restart_single(ReconcileContext& context, const Decision& decision, bool is_counted) {
+void restart_single(JobSetContext& context, const Decision& decision, bool is_counted) {
   if (!context.observed.gates.restart_job) {
     context.warn("FeatureGateClosed",
                  "rule {} asks for the action {}, which needs the feature gate "
@@ -147,7 +147,7 @@ void restart_single(ReconcileContext& context, const Decision& decision, bool is
   }
 }
 
-void run(ReconcileContext& context, const Decision& decision) {
+void run(JobSetContext& context, const Decision& decision) {
   const std::string_view action = decision.action;
   if (action == "FailJobSet") {
     fail(context, event_reason(decision), message_of(decision));
@@ -166,7 +166,7 @@ void run(ReconcileContext& context, const Decision& decision) {
 
 // This is explained in disruption.hh. Any of the failures that share the earliest time may be the
 // disruption.
-bool restart_after_disruption(ReconcileContext& context, const JobView& first) {
+bool restart_after_disruption(JobSetContext& context, const JobView& first) {
   const std::int32_t limit = max_disruption_restarts(context.jobset);
   const std::int32_t used = context.status.restarts - context.status.restartsCountTowardsMax;
   if (used >= limit) return false;
@@ -189,7 +189,7 @@ bool restart_after_disruption(ReconcileContext& context, const JobView& first) {
 
 }  // namespace
 
-void apply_failure_policy(ReconcileContext& context) {
+void apply_failure_policy(JobSetContext& context) {
   const JobView* first = earliest(context.jobs.failed, [](const JobView&) { return true; });
   if (!context.jobset.spec.failurePolicy) {
     if (restart_after_disruption(context, *first)) return;

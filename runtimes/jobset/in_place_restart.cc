@@ -15,7 +15,7 @@ namespace trainer::jobset {
 namespace {
 
 // Returns the attempts of all pods that may still run; nullopt if one of them is no number.
-std::optional<std::vector<std::int32_t>> read_attempts(ReconcileContext& context) {
+std::optional<std::vector<std::int32_t>> read_attempts(JobSetContext& context) {
   std::vector<std::int32_t> attempts;
   for (const PodView* pod : context.observed.pods) {
     if (pod->phase == "Failed" || !pod->in_place_attempt) continue;
@@ -33,7 +33,7 @@ std::optional<std::vector<std::int32_t>> read_attempts(ReconcileContext& context
 }
 
 // Returns how many pods there are when all run; nullopt if a template does not say.
-std::optional<std::int64_t> count_pods(ReconcileContext& context) {
+std::optional<std::int64_t> count_pods(JobSetContext& context) {
   std::int64_t total = 0;
   for (const ReplicatedJobState& rjob : context.rjobs) {
     const auto parallelism = job_number(*rjob.spec, "parallelism");
@@ -50,25 +50,25 @@ std::optional<std::int64_t> count_pods(ReconcileContext& context) {
   return total;
 }
 
-std::int32_t restart_limit(const ReconcileContext& context) {
+std::int32_t restart_limit(const JobSetContext& context) {
   return context.jobset.spec.failurePolicy->maxRestarts.value_or(0);
 }
 
-bool has_container_beyond_limit(const ReconcileContext& context) {
+bool has_container_beyond_limit(const JobSetContext& context) {
   const auto& pods = context.observed.pods;
   return std::any_of(
       pods.begin(), pods.end(),
       [limit = restart_limit(context)](const PodView* pod) { return pod->restart_count > limit; });
 }
 
-bool is_attempt_beyond_limit(const ReconcileContext& context, std::int32_t largest_attempt) {
+bool is_attempt_beyond_limit(const JobSetContext& context, std::int32_t largest_attempt) {
   const std::int32_t uncounted = context.status.restarts - context.status.restartsCountTowardsMax;
   return largest_attempt - uncounted > restart_limit(context);
 }
 
 // The Jobs that this reconcile was about to start are not started: a JobSet that has ended starts
 // no pods.
-void fail_at_limit(ReconcileContext& context) {
+void fail_at_limit(JobSetContext& context) {
   std::erase_if(context.plan.actions, [](const kube::Action& action) {
     return action.verb != kube::Action::Verb::kDelete;
   });
@@ -83,7 +83,7 @@ bool restarts_in_place(const JobSet& jobset, const Gates& gates) {
          policy->restartStrategy.value_or("Recreate") == "InPlaceRestart";
 }
 
-void track_in_place_restarts(ReconcileContext& context) {
+void track_in_place_restarts(JobSetContext& context) {
   if (!restarts_in_place(context.jobset, context.observed.gates)) return;
   // This limit does not depend on the annotations.
   if (has_container_beyond_limit(context)) return fail_at_limit(context);

@@ -20,7 +20,7 @@ bool is_owned(const Observed& observed) {
           *jobset.spec.managedBy == kJobSetControllerName);
 }
 
-void end_restart_when_ready(ReconcileContext& context) {
+void end_restart_when_ready(JobSetContext& context) {
   if (context.is_suspended()) return;
   std::int64_t ready = 0;
   for (const ReplicatedJobState& rjob : context.rjobs)
@@ -30,7 +30,7 @@ void end_restart_when_ready(ReconcileContext& context) {
   }
 }
 
-void run(ReconcileContext& context) {
+void run(JobSetContext& context) {
   finish_classifying(context);
   count_jobs(context);
   if (is_finished(context.jobset.status)) {
@@ -58,7 +58,7 @@ void run(ReconcileContext& context) {
   track_in_place_restarts(context);
 }
 
-void plan_by(ReconcileContext& context) {
+void plan_by(JobSetContext& context) {
   run(context);
   read_claims_of_new_pods(context);
   context.plan.read_stamp.failures = context.failed_pods;
@@ -77,14 +77,14 @@ void plan_by(ReconcileContext& context) {
 
 kube::Plan plan(const Observed& observed) {
   if (!is_owned(observed)) return {};
-  ReconcileContext context(observed);
+  JobSetContext context(observed);
   classify_jobs(context, observed.jobs);
   plan_by(context);
   return std::move(context.plan);
 }
 
 SlicedPlan::SlicedPlan(const Observed& observed)
-    : context_(std::make_unique<ReconcileContext>(observed)) {}
+    : context_(std::make_unique<JobSetContext>(observed)) {}
 SlicedPlan::~SlicedPlan() = default;
 
 void SlicedPlan::add(std::span<const JobView* const> jobs) {

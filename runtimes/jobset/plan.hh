@@ -78,7 +78,7 @@ struct Observed {
 // Cost: linear in Jobs and replicated jobs.
 kube::Plan plan(const Observed& observed);
 
-struct ReconcileContext;
+struct JobSetContext;
 
 // This does the same for very many Jobs, in steps of any size. `observed.jobs` is not read. The
 // other members, except JobSet and gates, may be filled in until finish().
@@ -92,7 +92,7 @@ class SlicedPlan {
   kube::Plan finish();
 
  private:
-  std::unique_ptr<ReconcileContext> context_;
+  std::unique_ptr<JobSetContext> context_;
 };
 
 // Returns whether plan() reads `pods` for this JobSet with these Jobs.

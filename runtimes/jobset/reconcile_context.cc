@@ -15,7 +15,7 @@ constexpr std::size_t kMaxActions = 1'000;
 
 }  // namespace
 
-ReconcileContext::ReconcileContext(const Observed& what)
+JobSetContext::JobSetContext(const Observed& what)
     : observed(what),
       jobset(what.jobset),
       status(what.jobset.status),
@@ -45,23 +45,23 @@ bool is_in_order(const JobSet& jobset) {
   return jobset.spec.startupPolicy && jobset.spec.startupPolicy->startupPolicyOrder == "InOrder";
 }
 
-ReplicatedJobState* ReconcileContext::find_rjob(std::string_view name) {
+ReplicatedJobState* JobSetContext::find_rjob(std::string_view name) {
   const auto at = by_name_.find(name);
   return at ? &rjobs[*at] : nullptr;
 }
 
-bool ReconcileContext::may_be_kept(const JobView& job) {
+bool JobSetContext::may_be_kept(const JobView& job) {
   const ReplicatedJobState* const rjob = find_rjob(job.replicated_job);
   return rjob && rjob->is_kept;
 }
 
-std::int64_t ReconcileContext::total_replicas() const {
+std::int64_t JobSetContext::total_replicas() const {
   std::int64_t total = 0;
   for (const ReplicatedJobState& rjob : rjobs) total += rjob.replicas;
   return total;
 }
 
-std::int64_t ReconcileContext::counted_job_restarts() const {
+std::int64_t JobSetContext::counted_job_restarts() const {
   std::int64_t total = 0;
   for (const ReplicatedJobState& rjob : rjobs) {
     for (const std::int32_t restarts : rjob.counters.jobRestartsCountTowardsMax) total += restarts;
@@ -69,14 +69,13 @@ std::int64_t ReconcileContext::counted_job_restarts() const {
   return total;
 }
 
-bool ReconcileContext::has_room() {
+bool JobSetContext::has_room() {
   if (plan.actions.size() < kMaxActions) return true;
   plan.requeue_after = std::chrono::milliseconds(0);
   return false;
 }
 
-void ReconcileContext::patch_job(const JobView& job, std::string_view subresource,
-                                 kube::Json patch) {
+void JobSetContext::patch_job(const JobView& job, std::string_view subresource, kube::Json patch) {
   patch.set("metadata", kube::Json::object({{"resourceVersion", job.resource_version}}));
   plan.actions.push_back({.verb = kube::Action::Verb::kMergePatch,
                           .resource = kube::kJobs,

@@ -49,8 +49,8 @@ struct ReplicatedJobState {
 // Returns whether its replicated jobs start one after the other.
 bool is_in_order(const JobSet& jobset);
 
-struct ReconcileContext {
-  explicit ReconcileContext(const Observed& what);
+struct JobSetContext {
+  explicit JobSetContext(const Observed& what);
 
   const Observed& observed;
   const JobSet& jobset;

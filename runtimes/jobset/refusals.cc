@@ -14,14 +14,14 @@ namespace trainer::jobset {
 namespace {
 
 // If all Jobs are ready, or have been, no pod is missing.
-const JobView* find_job_without_pods(const ReconcileContext& context) {
+const JobView* find_job_without_pods(const JobSetContext& context) {
   const bool are_all_up =
       std::all_of(context.rjobs.begin(), context.rjobs.end(),
                   [](const ReplicatedJobState& each) { return each.has_started(); });
   return are_all_up ? nullptr : trainer::find_job_without_pods(context.jobs.active);
 }
 
-kube::Time waits_since(const ReconcileContext& context) {
+kube::Time waits_since(const JobSetContext& context) {
   const JobSet& jobset = context.jobset;
   const std::array conditions{kube::find_condition(jobset.status.conditions, kSuspended),
                               kube::find_condition(jobset.status.conditions, kRestarting)};
@@ -29,7 +29,7 @@ kube::Time waits_since(const ReconcileContext& context) {
 }
 
 // Asks for the events of a Job that lacks pods. The next plan has the answer.
-std::optional<WaitingCause> cause_by_events(ReconcileContext& context) {
+std::optional<WaitingCause> cause_by_events(JobSetContext& context) {
   const JobView* const job = find_job_without_pods(context);
   if (!job || is_finished(context.status)) return std::nullopt;
   const auto waited = context.observed.now - waits_since(context);
@@ -45,7 +45,7 @@ std::optional<WaitingCause> cause_by_events(ReconcileContext& context) {
 
 }  // namespace
 
-void report_refusals(ReconcileContext& context) {
+void report_refusals(JobSetContext& context) {
   const kube::Refusal* const refusal = context.observed.refusal;
   std::optional<WaitingCause> cause;
   if (refusal) {

@@ -33,7 +33,7 @@ bool has_place(const std::vector<std::int32_t>& counts, std::size_t at, std::int
 
 }  // namespace
 
-void mark_kept_jobs(ReconcileContext& context) {
+void mark_kept_jobs(JobSetContext& context) {
   const auto& annotations = context.jobset.metadata.annotations;
   const auto kept = annotations.find(kKeptOnRestartKey);
   if (kept == annotations.end()) return;
@@ -58,7 +58,7 @@ bool is_kept(const ReplicatedJobState& rjob, const JobView& job) {
   return job.is_complete() || (rjob.is_server && is_job_ready(job) && !job.is_deleting);
 }
 
-void keep_jobs(ReconcileContext& context) {
+void keep_jobs(JobSetContext& context) {
   if (std::none_of(context.rjobs.begin(), context.rjobs.end(),
                    [](const ReplicatedJobState& rjob) { return rjob.is_kept; })) {
     return;
@@ -85,13 +85,13 @@ void keep_jobs(ReconcileContext& context) {
   }
 }
 
-void fail(ReconcileContext& context, std::string_view reason, std::string_view message) {
+void fail(JobSetContext& context, std::string_view reason, std::string_view message) {
   context.set_condition(kFailed, true, reason, message);
   context.set_condition(kRestarting, false, "JobSetFailed", "jobset failed");
   context.status.terminalState = "Failed";
 }
 
-void restart_all(ReconcileContext& context, bool is_counted, std::string_view reason,
+void restart_all(JobSetContext& context, bool is_counted, std::string_view reason,
                  std::string_view message) {
   ++context.status.restarts;
   if (is_counted) ++context.status.restartsCountTowardsMax;
@@ -106,7 +106,7 @@ void restart_all(ReconcileContext& context, bool is_counted, std::string_view re
   }
 }
 
-bool restart_one(ReconcileContext& context, const JobView& job, bool is_counted) {
+bool restart_one(JobSetContext& context, const JobView& job, bool is_counted) {
   ReplicatedJobState* const rjob = context.find_rjob(job.replicated_job);
   const auto index = parse_count(job.job_index);
   const auto at = static_cast<std::size_t>(index.value_or(0));
@@ -123,7 +123,7 @@ bool restart_one(ReconcileContext& context, const JobView& job, bool is_counted)
   return true;
 }
 
-void record_avoided_node(ReconcileContext& context, const JobView& first) {
+void record_avoided_node(JobSetContext& context, const JobView& first) {
   const PodView* found = nullptr;
   const auto end_of = [](const PodView& pod) {
     return pod.failure ? pod.failure->finished_at : std::nullopt;
@@ -141,7 +141,7 @@ void record_avoided_node(ReconcileContext& context, const JobView& first) {
                   found->node_name, found->name));
 }
 
-bool is_budget_spent(const ReconcileContext& context) {
+bool is_budget_spent(const JobSetContext& context) {
   const auto& policy = context.jobset.spec.failurePolicy;
   const std::int64_t limit = policy ? policy->maxRestarts.value_or(0) : 0;
   std::int64_t spent = context.status.restartsCountTowardsMax;

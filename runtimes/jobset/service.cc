@@ -7,7 +7,7 @@
 
 namespace trainer::jobset {
 
-void ensure_service(ReconcileContext& context) {
+void ensure_service(JobSetContext& context) {
   if (context.observed.service_exists) return;
   auto service = headless_service(context.jobset);
   if (!service) return;

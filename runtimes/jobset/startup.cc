@@ -21,7 +21,7 @@ namespace {
 constexpr std::size_t kMaxCreations = 256;
 constexpr std::size_t kMaxWeight = 100'000;
 
-std::optional<std::int32_t> job_attempt(const ReconcileContext& context,
+std::optional<std::int32_t> job_attempt(const JobSetContext& context,
                                         const ReplicatedJobState& rjob, std::int32_t index) {
   if (!context.observed.gates.restart_job) return std::nullopt;
   const auto& restarts = rjob.counters.jobRestarts;
@@ -29,7 +29,7 @@ std::optional<std::int32_t> job_attempt(const ReconcileContext& context,
   return at < restarts.size() ? restarts[at] : 0;
 }
 
-kube::Action creation(const ReconcileContext& context, kube::Json job) {
+kube::Action creation(const JobSetContext& context, kube::Json job) {
   std::string name(job["metadata"].get_string("name"));
   // The event of upstream's controller has this text (JobSet,
   // pkg/controllers/jobset_controller.go).
@@ -47,7 +47,7 @@ kube::Action creation(const ReconcileContext& context, kube::Json job) {
 // whatever its attempt.
 class Creator {
  public:
-  explicit Creator(ReconcileContext& context) : context_(context) {}
+  explicit Creator(JobSetContext& context) : context_(context) {}
 
   void create_missing(std::size_t position) {
     const ReplicatedJobState& rjob = context_.rjobs[position];
@@ -76,31 +76,31 @@ class Creator {
     return true;
   }
 
-  ReconcileContext& context_;
+  JobSetContext& context_;
   std::optional<Layout> layout_;
   std::size_t created_ = 0;
   std::size_t weight_ = 0;
 };
 
-bool waits_for_previous(const ReconcileContext& context) {
+bool waits_for_previous(const JobSetContext& context) {
   const auto& policy = context.jobset.spec.failurePolicy;
   return policy && policy->restartStrategy.value_or("Recreate") == "BlockingRecreate" &&
          !context.jobs.previous.empty();
 }
 
-void end_in_order(ReconcileContext& context) {
+void end_in_order(JobSetContext& context) {
   context.set_condition(kStartupCompleted, true, "InOrderStartupPolicyCompleted",
                         "in order startup policy has completed");
 }
 
 }  // namespace
 
-void start_in_order(ReconcileContext& context) {
+void start_in_order(JobSetContext& context) {
   context.set_condition(kStartupInProgress, true, "InOrderStartupPolicyInProgress",
                         "in order startup policy is in progress");
 }
 
-void create_jobs(ReconcileContext& context) {
+void create_jobs(JobSetContext& context) {
   Creator creator(context);
   const bool is_blocked = waits_for_previous(context);
   for (std::size_t i = 0; i < context.rjobs.size(); ++i) {

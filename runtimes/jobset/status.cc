@@ -30,7 +30,7 @@ std::int32_t count_expired(const ReplicatedJobState& rjob) {
 
 // Suspended JobSets have no Jobs until the first resume. The Jobs that would run next count as
 // suspended nevertheless, since queues and users read that.
-void count_held_back(ReconcileContext& context) {
+void count_held_back(JobSetContext& context) {
   if (!context.is_suspended() || is_finished(context.jobset.status)) return;
   for (ReplicatedJobState& rjob : context.rjobs) {
     if (!are_dependencies_met(context, rjob)) continue;
@@ -58,7 +58,7 @@ struct Changes {
   bool is_first = false;
 };
 
-Changes compare(const ReconcileContext& context) {
+Changes compare(const JobSetContext& context) {
   const JobSetStatus& before = context.jobset.status;
   const JobSetStatus& after = context.status;
   Changes changes;
@@ -88,7 +88,7 @@ bool is_job_ready(const JobView& job) {
   return job.succeeded + job.ready >= expected;
 }
 
-void count_jobs(ReconcileContext& context) {
+void count_jobs(JobSetContext& context) {
   for (const JobView* job : context.jobs.active) {
     ReplicatedJobState* const rjob = context.find_rjob(job->replicated_job);
     if (!rjob) continue;
@@ -111,7 +111,7 @@ void count_jobs(ReconcileContext& context) {
   count_held_back(context);
 }
 
-void finish_status(ReconcileContext& context) {
+void finish_status(JobSetContext& context) {
   const Changes changes = compare(context);
   if (!changes.is_major && !changes.counters) {
     // A warning is repeated only if something else happens. Otherwise each reconcile would send it.

@@ -22,7 +22,7 @@ class Targets {
   bool are_all_;
 };
 
-void complete(ReconcileContext& context) {
+void complete(JobSetContext& context) {
   context.set_condition(kCompleted, true, "AllJobsCompleted", kMessage);
   context.set_condition(kRestarting, false, "JobSetCompleted", kMessage);
   context.status.terminalState = "Completed";
@@ -30,7 +30,7 @@ void complete(ReconcileContext& context) {
 
 }  // namespace
 
-bool apply_success_policy(ReconcileContext& context) {
+bool apply_success_policy(JobSetContext& context) {
   static const SuccessPolicy kAll{"All", {}, {}};
   const SuccessPolicy& policy =
       context.jobset.spec.successPolicy ? *context.jobset.spec.successPolicy : kAll;

@@ -66,7 +66,7 @@ Json template_patch(const ReplicatedJobState& rjob, const JobView& job) {
 // The API lets the template of a suspended Job change only while the Job has no start time. If a
 // Job ran before, its start time is removed first, and the event of that write starts the next
 // reconcile.
-void resume_job(ReconcileContext& context, const ReplicatedJobState& rjob, const JobView& job) {
+void resume_job(JobSetContext& context, const ReplicatedJobState& rjob, const JobView& job) {
   Json changes = template_patch(rjob, job);
   if (!changes.empty() && job.has_start_time) {
     Json status = Json::object({{"startTime", nullptr}});
@@ -78,7 +78,7 @@ void resume_job(ReconcileContext& context, const ReplicatedJobState& rjob, const
 }
 
 // Returns the suspended active Jobs of every replicated job, by position.
-std::vector<std::vector<const JobView*>> suspended_by_rjob(ReconcileContext& context) {
+std::vector<std::vector<const JobView*>> suspended_by_rjob(JobSetContext& context) {
   std::vector<std::vector<const JobView*>> held(context.rjobs.size());
   for (const JobView* job : context.jobs.active) {
     if (!job->is_suspended || job->is_deleting) continue;
@@ -92,7 +92,7 @@ std::vector<std::vector<const JobView*>> suspended_by_rjob(ReconcileContext& con
 
 // Both conditions follow what was observed, and not what was requested: the API server may refuse
 // the request, and its answer starts the next reconcile.
-void suspend_jobs(ReconcileContext& context) {
+void suspend_jobs(JobSetContext& context) {
   bool is_done = true;
   for (const JobView* job : context.jobs.active) {
     if (job->is_suspended || job->is_deleting) continue;
@@ -106,7 +106,7 @@ void suspend_jobs(ReconcileContext& context) {
   context.set_condition(kRestarting, false, "JobSetSuspended", "jobset is suspended");
 }
 
-void resume_jobs(ReconcileContext& context) {
+void resume_jobs(JobSetContext& context) {
   const auto held = suspended_by_rjob(context);
   bool is_done = true;
   for (std::size_t i = 0; i < context.rjobs.size(); ++i) {

@@ -19,7 +19,7 @@ std::optional<kube::Time> finish_time(const JobSetStatus& status) {
 
 }  // namespace
 
-void expire(ReconcileContext& context) {
+void expire(JobSetContext& context) {
   const auto& ttl = context.jobset.spec.ttlSecondsAfterFinished;
   if (!ttl || context.plan.requeue_after) return;  // not before all Jobs have been deleted
   const auto finished = finish_time(context.status);

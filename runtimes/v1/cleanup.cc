@@ -12,7 +12,7 @@ using kube::Json;
 
 // A pod in a restart back-off would never end, and its logs would be lost if it were deleted. So it
 // gets a deadline, by which the kubelet ends it.
-void end_retries(ReconcileContext& context, const PodView& pod) {
+void end_retries(V1JobContext& context, const V1PodView& pod) {
   if (pod.is_deleting || (pod.active_deadline && *pod.active_deadline <= 1)) return;
   context.patch(kube::kPods, pod.name,
                 Json::object({{"spec", Json::object({{"activeDeadlineSeconds", 1}})}}),
@@ -22,10 +22,10 @@ void end_retries(ReconcileContext& context, const PodView& pod) {
 // The reconcile in which a job ends also removes the pods by which it was scaled down, unless a
 // request fails then. An autoscaler goes on after the end, and the pods that it takes away may end
 // by themselves.
-void remove_running_surplus(ReconcileContext& context) {
+void remove_running_surplus(V1JobContext& context) {
   const auto& elastic = context.job.spec.elasticPolicy;
   if (context.is_too_large || (elastic && elastic->metrics)) return;
-  for (const PodView* pod : context.surplus)
+  for (const V1PodView* pod : context.surplus)
     if (!pod->is_over()) context.remove_pod(*pod);
 }
 
@@ -45,18 +45,18 @@ std::string_view clean_pod_policy(const JobSpec& spec) {
   return spec.cleanPodPolicy ? std::string_view(*spec.cleanPodPolicy) : "None";
 }
 
-void remove_children(ReconcileContext& context) {
-  for (const PodView* pod : context.observed.pods) context.remove_pod(*pod);
+void remove_children(V1JobContext& context) {
+  for (const V1PodView* pod : context.observed.pods) context.remove_pod(*pod);
   for (const ServiceView& service : context.observed.services) context.remove_service(service);
 }
 
-void clean_up_finished(ReconcileContext& context) {
+void clean_up_finished(V1JobContext& context) {
   remove_pod_group(context);
   const std::string_view policy = clean_pod_policy(context.job.spec);
   if (policy != "None" && policy != "Running") return remove_children(context);
   const bool ends_retries = is_out_of_retries(context.status);
   std::set<std::string_view> kept;
-  for (const PodView* pod : context.observed.pods) {
+  for (const V1PodView* pod : context.observed.pods) {
     // With cleanPodPolicy Running, a pod that failed and runs again is ended as well; with None it
     // is
     // left alone.
@@ -73,7 +73,7 @@ void clean_up_finished(ReconcileContext& context) {
     if (!kept.contains(service.name)) context.remove_service(service);
 }
 
-void expire(ReconcileContext& context) {
+void expire(V1JobContext& context) {
   const auto& ttl = context.job.spec.runPolicy.ttlSecondsAfterFinished;
   const auto finished = finish_time(context.status);
   if (!ttl || !finished || context.job.is_suspended()) return;

@@ -19,8 +19,7 @@ namespace {
 
 using kube::Json;
 
-RoleState make_role(const ReconcileContext& context, std::string_view name,
-                    const ReplicaSpec& spec) {
+RoleState make_role(const V1JobContext& context, std::string_view name, const ReplicaSpec& spec) {
   RoleState role;
   role.name = name;
   role.type = to_lower(name);
@@ -37,20 +36,20 @@ RoleState make_role(const ReconcileContext& context, std::string_view name,
 // Such an object is not watched, so it is read again at this interval.
 constexpr std::chrono::seconds kBlockedInterval{10};
 
-bool owns(const Job& job, const Json& object) {
+bool owns(const V1Job& job, const Json& object) {
   const kube::ObjectMeta meta = kube::ObjectMeta::of(object);
   return meta.controller() != nullptr && meta.controller()->uid == job.metadata.uid;
 }
 
 }  // namespace
 
-Json trim_dependent(const Job& job, Json object) {
+Json trim_dependent(const V1Job& job, Json object) {
   if (owns(job, object)) return object;
   const Json& owners = object.get("metadata").get("ownerReferences");
   return Json::object({{"metadata", Json::object({{"ownerReferences", owners}})}});
 }
 
-ReconcileContext::ReconcileContext(const Observed& of)
+V1JobContext::V1JobContext(const Observed& of)
     : observed(of),
       framework(of.framework),
       job(with_defaults(of.framework, of.job)),
@@ -63,10 +62,10 @@ ReconcileContext::ReconcileContext(const Observed& of)
   // A TFJob may have roles of any name: these get pods, and never decide about the job.
   for (const auto& [role, spec] : job.spec.replicaSpecs)
     if (!framework.knows(role)) roles.push_back(make_role(*this, role, spec));
-  std::unordered_map<std::string_view, const PodView**> places;
+  std::unordered_map<std::string_view, const V1PodView**> places;
   for (RoleState& role : roles)
     for (std::size_t i = 0; i < role.names.size(); ++i) places[role.names[i]] = &role.pods[i];
-  for (const PodView* pod : observed.pods) {
+  for (const V1PodView* pod : observed.pods) {
     const auto place = places.find(pod->name);
     if (place != places.end())
       *place->second = pod;
@@ -75,18 +74,18 @@ ReconcileContext::ReconcileContext(const Observed& of)
   }
 }
 
-const RoleState* ReconcileContext::find_role(std::string_view role) const {
+const RoleState* V1JobContext::find_role(std::string_view role) const {
   const auto found = std::find_if(roles.begin(), roles.end(),
                                   [role](const RoleState& one) { return one.name == role; });
   return found == roles.end() ? nullptr : &*found;
 }
 
-std::string ReconcileContext::reason_of(std::string_view reason) const {
+std::string V1JobContext::reason_of(std::string_view reason) const {
   return framework.resource.kind + std::string(reason);
 }
 
-bool ReconcileContext::set_condition(std::string_view type, bool is_true, std::string_view reason,
-                                     std::string message) {
+bool V1JobContext::set_condition(std::string_view type, bool is_true, std::string_view reason,
+                                 std::string message) {
   JobCondition condition;
   condition.type = type;
   condition.status = is_true ? "True" : "False";
@@ -96,11 +95,11 @@ bool ReconcileContext::set_condition(std::string_view type, bool is_true, std::s
   return v1::set_condition(status, std::move(condition));
 }
 
-bool ReconcileContext::is_true(std::string_view type) const {
+bool V1JobContext::is_true(std::string_view type) const {
   return is_condition_true(status, type);
 }
 
-void ReconcileContext::report(std::string_view type, std::string reason, std::string message) {
+void V1JobContext::report(std::string_view type, std::string reason, std::string message) {
   message = kube::visible_text(std::move(message));  // set_condition() stores this form
   const auto& stored = observed.job.status.conditions;
   const bool is_known = std::any_of(stored.begin(), stored.end(), [&](const JobCondition& one) {
@@ -121,7 +120,7 @@ void ReconcileContext::report(std::string_view type, std::string reason, std::st
   plan.events.push_back(std::move(event));
 }
 
-void ReconcileContext::note(std::string_view type, std::string_view reason, std::string message) {
+void V1JobContext::note(std::string_view type, std::string_view reason, std::string message) {
   kube::PlannedEvent event;
   event.type = type;
   event.reason = reason;
@@ -130,8 +129,8 @@ void ReconcileContext::note(std::string_view type, std::string_view reason, std:
   plan.events.push_back(std::move(event));
 }
 
-void ReconcileContext::relay(std::string_view type, std::string_view reason,
-                             const std::string& message) {
+void V1JobContext::relay(std::string_view type, std::string_view reason,
+                         const std::string& message) {
   const std::uint64_t hash = std::hash<std::string>()(std::string(reason) + message);
   plan.relayed.insert(hash);
   const bool is_known =
@@ -139,15 +138,15 @@ void ReconcileContext::relay(std::string_view type, std::string_view reason,
   if (!is_known) note(type, reason, message);
 }
 
-bool ReconcileContext::block(std::string message) {
+bool V1JobContext::block(std::string message) {
   relay("Warning", "ErrResourceExists", message);
   plan.requeue_within(kBlockedInterval);
   blocked = WaitingCause{"ChildNameTaken", std::move(message)};
   return false;
 }
 
-kube::Action& ReconcileContext::act(kube::Action::Verb verb, const kube::Resource& resource,
-                                    std::string object_name) {
+kube::Action& V1JobContext::act(kube::Action::Verb verb, const kube::Resource& resource,
+                                std::string object_name) {
   kube::Action& action = plan.actions.emplace_back();
   action.verb = verb;
   action.resource = resource;
@@ -155,8 +154,8 @@ kube::Action& ReconcileContext::act(kube::Action::Verb verb, const kube::Resourc
   return action;
 }
 
-void ReconcileContext::create(const kube::Resource& resource, std::string object_name, Json body,
-                              int stage, std::string_view failure_reason) {
+void V1JobContext::create(const kube::Resource& resource, std::string object_name, Json body,
+                          int stage, std::string_view failure_reason) {
   body.set("apiVersion", resource.api_version()).set("kind", resource.kind);
   const auto& meta = job.metadata;
   const kube::OwnerReference owner{
@@ -172,34 +171,34 @@ void ReconcileContext::create(const kube::Resource& resource, std::string object
   action.failure_reason = failure_reason;
 }
 
-void ReconcileContext::remove(const kube::Resource& resource, const std::string& object_name,
-                              std::string uid, std::string_view failure_reason) {
+void V1JobContext::remove(const kube::Resource& resource, const std::string& object_name,
+                          std::string uid, std::string_view failure_reason) {
   kube::Action& action = act(kube::Action::Verb::kDelete, resource, object_name);
   action.uid = std::move(uid);
   action.failure_reason = failure_reason;
 }
 
-void ReconcileContext::remove_pod(const PodView& pod) {
+void V1JobContext::remove_pod(const V1PodView& pod) {
   if (pod.is_deleting) return;
   remove(kube::kPods, pod.name, pod.uid, "FailedDeletePod");
   note("Normal", "SuccessfulDeletePod", "Deleted pod: " + pod.name);
 }
 
-void ReconcileContext::remove_service(const ServiceView& service) {
+void V1JobContext::remove_service(const ServiceView& service) {
   if (service.is_deleting) return;
   remove(kube::kServices, service.name, service.uid, "FailedDeleteService");
   note("Normal", "SuccessfulDeleteService", "Deleted service: " + service.name);
 }
 
-void ReconcileContext::patch(const kube::Resource& resource, const std::string& object_name,
-                             Json body, int stage) {
+void V1JobContext::patch(const kube::Resource& resource, const std::string& object_name, Json body,
+                         int stage) {
   kube::Action& action = act(kube::Action::Verb::kMergePatch, resource, object_name);
   action.body = std::move(body);
   action.stage = stage;
 }
 
-const Json* ReconcileContext::find_dependent(const kube::Resource& resource,
-                                             const std::string& object_name) {
+const Json* V1JobContext::find_dependent(const kube::Resource& resource,
+                                         const std::string& object_name) {
   const kube::Resource* const groups = pod_groups_of(observed.settings);
   if (observed.watched_pod_group && groups && resource == *groups)
     return observed.watched_pod_group->get();
@@ -208,7 +207,7 @@ const Json* ReconcileContext::find_dependent(const kube::Resource& resource,
   return nullptr;
 }
 
-bool ReconcileContext::is_owner_of(const Json& object) const {
+bool V1JobContext::is_owner_of(const Json& object) const {
   return owns(job, object);
 }
 

@@ -25,9 +25,9 @@ struct RoleState {
   std::string type;  // "worker": the same in names and labels
   const ReplicaSpec* spec = nullptr;
   std::int32_t replicas = 0;
-  std::vector<std::string> names;    // the names of pods and Services, by index
-  std::vector<const PodView*> pods;  // by index; nullptr where there is none
-  std::int32_t succeeded_gone = 0;   // pods that succeeded and are gone; they do not run again
+  std::vector<std::string> names;      // the names of pods and Services, by index
+  std::vector<const V1PodView*> pods;  // by index; nullptr where there is none
+  std::int32_t succeeded_gone = 0;     // pods that succeeded and are gone; they do not run again
   ReplicaStatus counters;
 };
 
@@ -36,16 +36,16 @@ inline constexpr int kBeforePods = 0;
 inline constexpr int kAfterRbacRoles = 1;  // a RoleBinding is refused while its Role is missing
 inline constexpr int kWithPods = 2;
 
-struct ReconcileContext {
-  explicit ReconcileContext(const Observed& observed);
+struct V1JobContext {
+  explicit V1JobContext(const Observed& observed);
 
   const Observed& observed;
   const Framework& framework;
-  const Job job;     // with defaults
+  const V1Job job;   // with defaults
   JobStatus status;  // the status that will be written
   std::vector<RoleState> roles;
-  std::vector<const PodView*> surplus;  // pods whose role or index the job does not have any more
-  JobPlan plan;
+  std::vector<const V1PodView*> surplus;  // pods whose role or index the job does not have any more
+  V1JobPlan plan;
   std::set<std::string_view> counted_pods;  // uids in the stored status.restartedPods: failed pods
                                             // whose restart is counted, and which still exist
   std::optional<WaitingCause> blocked;      // see block()
@@ -70,7 +70,7 @@ struct ReconcileContext {
   // status.
   void note(std::string_view type, std::string_view reason, std::string message);
   // Does what note() does, but only once as long as the cause of the event remains: later plans of
-  // the same event do nothing (JobPlan::relayed).
+  // the same event do nothing (V1JobPlan::relayed).
   void relay(std::string_view type, std::string_view reason, const std::string& message);
 
   // Another owner's object has a name that the job needs. Returns false: the job waits.
@@ -81,7 +81,7 @@ struct ReconcileContext {
               std::string_view failure_reason);
   void remove(const kube::Resource& resource, const std::string& object_name, std::string uid,
               std::string_view failure_reason);
-  void remove_pod(const PodView& pod);
+  void remove_pod(const V1PodView& pod);
   void remove_service(const ServiceView& service);
   void patch(const kube::Resource& resource, const std::string& object_name, kube::Json body,
              int stage);

@@ -70,8 +70,8 @@ std::vector<std::string> repeated_roles(const Framework& framework, const Replic
   return repeated;
 }
 
-Job with_defaults(const Framework& framework, const Job& job) {
-  Job out = job;
+V1Job with_defaults(const Framework& framework, const V1Job& job) {
+  V1Job out = job;
   use_canonical_roles(framework, out.spec.replicaSpecs);
   drop_repeated_roles(framework, out.spec.replicaSpecs);
   if (framework.set_defaults) framework.set_defaults(out);

@@ -18,7 +18,7 @@
 
 namespace trainer::v1 {
 
-struct ReconcileContext;
+struct V1JobContext;
 
 // The maximum number of pods of a job, in all its roles. Each pod of a TFJob or XGBoostJob has the
 // names of all others in its environment, so with many more the pod object would be too large.
@@ -106,29 +106,29 @@ struct Framework {
   std::string_view template_scheduler_reason = "SetPodTemplateSchedulerName";
   bool has_webhook = true;
   // Returns whether the pod has the label job-role=master.
-  bool (*is_master)(const Job& job, const PodSlot& slot) = nullptr;
+  bool (*is_master)(const V1Job& job, const PodSlot& slot) = nullptr;
   // Defaults that are set before the common ones; may be nullptr.
-  void (*set_defaults)(Job& job) = nullptr;
+  void (*set_defaults)(V1Job& job) = nullptr;
   // Rules of admission beyond the common ones; may be nullptr. The job has no defaults yet.
-  void (*check)(const Job& job, kube::FieldErrors& errors,
+  void (*check)(const V1Job& job, kube::FieldErrors& errors,
                 std::vector<std::string>& warnings) = nullptr;
   // These rules are only for new jobs: stored ones may break them, and go on. May be nullptr.
-  void (*check_new)(const Job& job, kube::FieldErrors& errors) = nullptr;
+  void (*check_new)(const V1Job& job, kube::FieldErrors& errors) = nullptr;
   // Adds warnings beyond the common ones; may be nullptr. The job has its defaults.
-  void (*warn)(const Job& job, std::vector<std::string>& warnings) = nullptr;
+  void (*warn)(const V1Job& job, std::vector<std::string>& warnings) = nullptr;
   // Environment, init containers and volumes of a pod. The job has its defaults.
-  void (*set_cluster_spec)(const Job& job, const PodSlot& slot, const Settings& settings,
+  void (*set_cluster_spec)(const V1Job& job, const PodSlot& slot, const Settings& settings,
                            kube::Json& pod_template) = nullptr;
   // Measures the parts whose size follows from counts or texts of the spec. The results are at
   // least as large as what set_cluster_spec() and sync_dependents() make. May be nullptr. The job
   // has its defaults.
-  std::vector<GeneratedText> (*measure)(const Job& job, const Settings& settings) = nullptr;
+  std::vector<GeneratedText> (*measure)(const V1Job& job, const Settings& settings) = nullptr;
   // Conditions follow from the counters: which roles decide about success and failure.
-  void (*update_status)(ReconcileContext& context) = nullptr;
+  void (*update_status)(V1JobContext& context) = nullptr;
   // Writes the objects beside pods and services; may be nullptr. It is called for jobs that run or
   // are suspended. It returns false if an object of this name has another owner; this reconcile
   // then creates no pods.
-  bool (*sync_dependents)(ReconcileContext& context) = nullptr;
+  bool (*sync_dependents)(V1JobContext& context) = nullptr;
   // The collections of the objects that sync_dependents() needs to know, as far as the controller
   // reads or watches them.
   std::vector<kube::Resource> dependents = {};

@@ -20,7 +20,7 @@ bool is_volcano(const Settings& settings) {
 
 // Adds up the requests of the first `members` pods, in the order of the roles. The limits of a
 // container count only if it has no requests; init containers do not count.
-kube::ResourceList resources_of(const ReconcileContext& context, std::int64_t members) {
+kube::ResourceList resources_of(const V1JobContext& context, std::int64_t members) {
   kube::ResourceList total;
   for (const RoleState& role : context.roles) {
     const std::int64_t pods =
@@ -40,7 +40,7 @@ kube::ResourceList resources_of(const ReconcileContext& context, std::int64_t me
   return total;
 }
 
-Json spec_of(const ReconcileContext& context) {
+Json spec_of(const V1JobContext& context) {
   const auto& stated = context.job.spec.runPolicy.schedulingPolicy;
   const SchedulingPolicy policy = stated.value_or(SchedulingPolicy{});
   const std::int64_t members = policy.minAvailable.value_or(total_replicas(context.job));
@@ -62,7 +62,7 @@ Json spec_of(const ReconcileContext& context) {
 }
 
 // These are the members that this controller writes. An existing group keeps its queue.
-void update_group(ReconcileContext& context, const kube::Resource& groups, const Json& stored,
+void update_group(V1JobContext& context, const kube::Resource& groups, const Json& stored,
                   Json spec) {
   Json before = Json::object();
   for (const char* member :
@@ -86,7 +86,7 @@ std::string_view gang_scheduler_name(const Settings& settings) {
   return is_volcano(settings) ? std::string_view("volcano") : settings.gang_scheduler;
 }
 
-bool sync_pod_group(ReconcileContext& context) {
+bool sync_pod_group(V1JobContext& context) {
   const kube::Resource* groups = pod_groups_of(context.observed.settings);
   if (groups == nullptr) return true;
   const Json* stored = context.find_dependent(*groups, context.name());
@@ -115,7 +115,7 @@ bool sync_pod_group(ReconcileContext& context) {
   return false;
 }
 
-void remove_pod_group(ReconcileContext& context) {
+void remove_pod_group(V1JobContext& context) {
   const kube::Resource* groups = pod_groups_of(context.observed.settings);
   if (groups == nullptr) return;
   const Json* stored = context.find_dependent(*groups, context.name());

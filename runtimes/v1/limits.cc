@@ -23,14 +23,14 @@ bool counts_restarts(const RoleState& role) {
 // A container that was restarted `limit` times ends the job when the last of these runs has begun;
 // upstream does the same. A failed pod ends the job if its recreation would be one too many. If no
 // retry is allowed, any failed pod ends it, whatever the policy of its role.
-bool exceeds_backoff_limit(const ReconcileContext& context) {
+bool exceeds_backoff_limit(const V1JobContext& context) {
   const auto limit = context.job.spec.runPolicy.backoffLimit;
   if (!limit) return false;
   std::int64_t total = context.status.restarts;
   std::int64_t failures = 0;
   bool is_retrying = false;
   for (const RoleState& role : context.roles) {
-    for (const PodView* pod : role.pods) {
+    for (const V1PodView* pod : role.pods) {
       if (pod == nullptr || context.counted_pods.contains(pod->uid)) continue;
       if (*limit == 0 && pod->phase == "Failed") return true;
       if (!counts_restarts(role)) continue;
@@ -43,7 +43,7 @@ bool exceeds_backoff_limit(const ReconcileContext& context) {
          (failures > 0 && total + failures > *limit);
 }
 
-bool exceeds_deadline(ReconcileContext& context) {
+bool exceeds_deadline(V1JobContext& context) {
   const auto& seconds = context.job.spec.runPolicy.activeDeadlineSeconds;
   if (!seconds || !context.status.startTime) return false;
   const auto left = context.status.startTime->after(*seconds) - context.observed.now;
@@ -60,7 +60,7 @@ bool has_failed_because(const JobStatus& status, std::string_view why) {
 
 }  // namespace
 
-bool exceeds_limits(ReconcileContext& context) {
+bool exceeds_limits(V1JobContext& context) {
   const bool is_out = exceeds_backoff_limit(context);
   if (!is_out && !exceeds_deadline(context)) return false;
   fail(context, fmt::format("Job {} has failed because {}", context.name(),

@@ -51,7 +51,7 @@ std::span<const std::string_view> failure_reasons() {
   return kFailures;
 }
 
-JobFacts facts_of(const Job& job) {
+JobFacts facts_of(const V1Job& job) {
   JobFacts facts;
   facts.ns = job.metadata.ns;
   facts.phase = phase_of(job.status);

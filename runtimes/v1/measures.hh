@@ -22,6 +22,6 @@ std::string_view failure_reason(const JobStatus& status);
 std::span<const std::string_view> failure_reasons();
 
 // Returns the facts of the stored status.
-JobFacts facts_of(const Job& job);
+JobFacts facts_of(const V1Job& job);
 
 }  // namespace trainer::v1

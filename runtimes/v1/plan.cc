@@ -16,18 +16,18 @@
 namespace trainer::v1 {
 namespace {
 
-bool is_owned(const Job& job) {
+bool is_owned(const V1Job& job) {
   return !job.metadata.deletion_timestamp &&
          job.spec.runPolicy.managedBy.value_or(std::string(kManager)) == kManager;
 }
 
-void mark(ReconcileContext& context) {
-  const Job& job = context.observed.job;
+void mark(V1JobContext& context) {
+  const V1Job& job = context.observed.job;
   if (auto action = mark_finished(context.framework.resource, job.metadata, write(job.status)))
     context.plan.actions.push_back(std::move(*action));
 }
 
-void finish(ReconcileContext& context) {
+void finish(V1JobContext& context) {
   context.plan.memory = kube::Plan::Memory::kForget;
   clean_up_finished(context);
   expire(context);
@@ -43,7 +43,7 @@ void finish(ReconcileContext& context) {
 constexpr Batch kBatch{.objects = 1'000, .weight = 100'000, .generated = std::int64_t{16} << 20};
 
 // Counters and conditions follow from the pods.
-void update_status(ReconcileContext& context) {
+void update_status(V1JobContext& context) {
   count_pods(context);
   restart_failed_pods(context);
   if (!context.status.startTime) context.status.startTime = context.observed.now.whole_seconds();
@@ -56,7 +56,7 @@ void update_status(ReconcileContext& context) {
       context.status.replicaStatuses->try_emplace(std::string(role));
 }
 
-void refuse(ReconcileContext& context, const kube::FieldErrors& errors) {
+void refuse(V1JobContext& context, const kube::FieldErrors& errors) {
   context.relay("Warning", context.reason_of("FailedValidation"),
                 fmt::format("{} failed validation because {}", context.framework.resource.kind,
                             kube::to_string(errors)));
@@ -64,11 +64,11 @@ void refuse(ReconcileContext& context, const kube::FieldErrors& errors) {
 
 bool has_pods_that_end(const Observed& observed) {
   return std::any_of(observed.pods.begin(), observed.pods.end(),
-                     [](const PodView* pod) { return pod->is_deleting; });
+                     [](const V1PodView* pod) { return pod->is_deleting; });
 }
 
 // `invalid` has the errors of a job that no webhook checks. Such a job is only stopped.
-void run(ReconcileContext& context, const kube::FieldErrors& invalid) {
+void run(V1JobContext& context, const kube::FieldErrors& invalid) {
   if (context.is_finished()) return finish(context);
   context.set_condition(
       kCreated, true, kCreated,
@@ -117,8 +117,8 @@ kube::FieldErrors unseen_errors(const Observed& observed, bool is_created) {
   return validate(observed.framework, observed.job, observed.settings).errors;
 }
 
-JobPlan restore_status(const Observed& observed, const JobStatus& status) {
-  JobPlan plan;
+V1JobPlan restore_status(const Observed& observed, const JobStatus& status) {
+  V1JobPlan plan;
   plan.relayed = observed.relayed.value_or(std::unordered_set<std::uint64_t>());
   plan.status_patch =
       kube::Json::object({{"status", kube::merge_diff(write(observed.job.status), write(status))}});
@@ -128,7 +128,7 @@ JobPlan restore_status(const Observed& observed, const JobStatus& status) {
 
 }  // namespace
 
-std::optional<JobStatus> status_before_restore(const Framework& framework, const Job& job) {
+std::optional<JobStatus> status_before_restore(const Framework& framework, const V1Job& job) {
   if (!job.status.conditions.empty()) return std::nullopt;
   auto marked = marked_status(job.metadata);
   if (!marked) return std::nullopt;
@@ -144,23 +144,23 @@ StatusExtensions::StatusExtensions(const JobStatus& status)
       restartedPods(status.restartedPods),
       firstFailure(status.firstFailure) {}
 
-std::optional<Job> with_extensions(const Job& job, const StatusExtensions& last) {
+std::optional<V1Job> with_extensions(const V1Job& job, const StatusExtensions& last) {
   if (last.empty() || !StatusExtensions(job.status).empty()) return std::nullopt;
-  Job with = job;
+  V1Job with = job;
   with.status.restarts = last.restarts;
   with.status.restartedPods = last.restartedPods;
   with.status.firstFailure = last.firstFailure;
   return with;
 }
 
-JobPlan plan(const Observed& observed) {
+V1JobPlan plan(const Observed& observed) {
   const Framework& framework = observed.framework;
   if (!is_owned(observed.job)) return {};
   // Admission allows a job without roles. It is never reconciled.
   if (observed.job.spec.replicaSpecs.empty() && framework.has_webhook) return {};
   if (const auto status = status_before_restore(framework, observed.job))
     return restore_status(observed, *status);
-  ReconcileContext context(observed);
+  V1JobContext context(observed);
   const bool is_created = context.is_true(kCreated);
   const kube::FieldErrors invalid = unseen_errors(observed, is_created);
   // A job that has been invalid from the beginning gets an event, and no status.
@@ -170,7 +170,7 @@ JobPlan plan(const Observed& observed) {
   }
   run(context, invalid);
   if (!context.plan.needs_objects.empty()) {
-    JobPlan needs;
+    V1JobPlan needs;
     needs.needs_objects = std::move(context.plan.needs_objects);
     needs.relayed = observed.relayed.value_or(std::unordered_set<std::uint64_t>());
     return needs;
@@ -181,13 +181,13 @@ JobPlan plan(const Observed& observed) {
   return std::move(context.plan);
 }
 
-std::vector<kube::Json> all_children(const Framework& framework, const Job& job,
+std::vector<kube::Json> all_children(const Framework& framework, const V1Job& job,
                                      const Settings& settings) {
-  Job running = job;
+  V1Job running = job;
   running.spec.runPolicy.suspend = false;
   const kube::NamedObjects none;
   const Observed observed{framework, running, {}, {}, none, {}, {}, settings, {}};
-  ReconcileContext context(observed);
+  V1JobContext context(observed);
   if (context.is_too_large) return {};
   sync_pod_group(context);
   if (framework.sync_dependents) framework.sync_dependents(context);

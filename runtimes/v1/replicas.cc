@@ -17,7 +17,7 @@ namespace {
 
 using kube::Json;
 
-kube::StringMap labels_of(const Framework& framework, const Job& job, const PodSlot& slot) {
+kube::StringMap labels_of(const Framework& framework, const V1Job& job, const PodSlot& slot) {
   kube::StringMap labels = base_labels(framework, job.metadata.name);
   labels.emplace(kV1ReplicaTypeKey, to_lower(slot.role));
   if (slot.role != framework.lone_role)
@@ -26,7 +26,7 @@ kube::StringMap labels_of(const Framework& framework, const Job& job, const PodS
 }
 
 // MPIJobs have messages of their own for created objects.
-void note_created(ReconcileContext& context, const RoleState& role, const std::string& name) {
+void note_created(V1JobContext& context, const RoleState& role, const std::string& name) {
   const std::string_view lone_role = context.framework.lone_role;
   if (role.name == lone_role)
     return context.note("Normal", context.reason_of(kRunning),
@@ -36,7 +36,7 @@ void note_created(ReconcileContext& context, const RoleState& role, const std::s
 }
 
 // This is called once for all pods of a role that one reconcile creates.
-void warn_about_variables(ReconcileContext& context, const RoleState& role, const Json& pod) {
+void warn_about_variables(V1JobContext& context, const RoleState& role, const Json& pod) {
   const std::vector<std::string> texts = replaced_variable_texts(
       role.spec->template_, pod, role_path(context.framework, role.name) + ".template.spec");
   if (texts.empty()) return;
@@ -46,7 +46,7 @@ void warn_about_variables(ReconcileContext& context, const RoleState& role, cons
 }
 
 // Returns false if the batch is full: the next reconcile goes on.
-bool sync_role(ReconcileContext& context, const RoleState& role,
+bool sync_role(V1JobContext& context, const RoleState& role,
                const std::vector<std::string_view>& services, Batch& batch) {
   std::int32_t left = role.succeeded_gone;
   bool is_first = true;
@@ -81,7 +81,7 @@ bool sync_role(ReconcileContext& context, const RoleState& role,
 
 // Returns whether a template names another scheduler. Upstream reports that for MPIJobs unless one
 // template names the gang's scheduler.
-bool has_scheduler_of_its_own(const ReconcileContext& context, std::string_view gang_scheduler) {
+bool has_scheduler_of_its_own(const V1JobContext& context, std::string_view gang_scheduler) {
   const bool must_be_named = !context.framework.lone_role.empty();
   bool is_named = false;
   bool is_other_named = false;
@@ -94,7 +94,7 @@ bool has_scheduler_of_its_own(const ReconcileContext& context, std::string_view 
 }
 
 // This is called once for all pods of one reconcile.
-void warn_about_templates(ReconcileContext& context) {
+void warn_about_templates(V1JobContext& context) {
   const bool creates = std::any_of(
       context.plan.actions.begin(), context.plan.actions.end(), [](const kube::Action& action) {
         return action.verb == kube::Action::Verb::kCreate && action.resource == kube::kPods;
@@ -119,7 +119,7 @@ void warn_about_templates(ReconcileContext& context) {
 
 }  // namespace
 
-std::int64_t total_replicas(const Job& job) {
+std::int64_t total_replicas(const V1Job& job) {
   std::int64_t total = 0;
   for (const auto& [role, spec] : job.spec.replicaSpecs)
     total += std::max(spec.replicas.value_or(1), 0);
@@ -148,7 +148,7 @@ std::string selector_of(const Framework& framework, std::string_view job, std::s
   return text;
 }
 
-Json make_pod(const Framework& framework, const Job& job, const ReplicaSpec& spec,
+Json make_pod(const Framework& framework, const V1Job& job, const ReplicaSpec& spec,
               const PodSlot& slot, const Settings& settings) {
   // A pod gets labels, annotations and finalizers of the template's metadata (PodControl,
   // GetPodFromTemplate). Pods of MPIJobs get no finalizers (newWorker, newLauncher).
@@ -168,7 +168,7 @@ Json make_pod(const Framework& framework, const Job& job, const ReplicaSpec& spe
   return pod;
 }
 
-Json make_service(const Framework& framework, const Job& job, const ReplicaSpec& spec,
+Json make_service(const Framework& framework, const V1Job& job, const ReplicaSpec& spec,
                   const PodSlot& slot) {
   const Json labels = kube::to_json(labels_of(framework, job, slot));
   Json ports = Json::array();
@@ -182,7 +182,7 @@ Json make_service(const Framework& framework, const Job& job, const ReplicaSpec&
        {"spec", Json::object({{"clusterIP", "None"}, {"selector", labels}, {"ports", ports}})}});
 }
 
-void sync_pods(ReconcileContext& context, Batch batch) {
+void sync_pods(V1JobContext& context, Batch batch) {
   std::vector<std::string_view> services;
   for (const ServiceView& service : context.observed.services) services.push_back(service.name);
   std::sort(services.begin(), services.end());
@@ -195,10 +195,10 @@ void sync_pods(ReconcileContext& context, Batch batch) {
   warn_about_templates(context);
 }
 
-void remove_surplus(ReconcileContext& context) {
+void remove_surplus(V1JobContext& context) {
   // Upstream makes no event about the removed workers of an MPIJob that is scaled down.
   const bool is_silent = !context.framework.lone_role.empty();
-  for (const PodView* pod : context.surplus) {
+  for (const V1PodView* pod : context.surplus) {
     if (!is_silent)
       context.remove_pod(*pod);
     else if (!pod->is_deleting)
@@ -215,11 +215,11 @@ void remove_surplus(ReconcileContext& context) {
 
 // A running pod that is being deleted counts as failed. A pending pod that is being deleted does
 // not count.
-void count_pods(ReconcileContext& context) {
+void count_pods(V1JobContext& context) {
   const auto& stored = context.status.replicaStatuses;
   for (RoleState& role : context.roles) {
     std::int32_t missing = 0;
-    for (const PodView* pod : role.pods) {
+    for (const V1PodView* pod : role.pods) {
       if (pod == nullptr)
         ++missing;
       else if (pod->phase == "Succeeded")

@@ -13,11 +13,11 @@ namespace {
 // upstream's number.
 constexpr std::int32_t kUnknownExitCode = 0xbeef;
 
-std::int32_t exit_code_of(const Framework& framework, const PodView& pod) {
+std::int32_t exit_code_of(const Framework& framework, const V1PodView& pod) {
   return pod.exit_code_of(framework.container).value_or(kUnknownExitCode);
 }
 
-void count_restart(ReconcileContext& context, const PodView& pod) {
+void count_restart(V1JobContext& context, const V1PodView& pod) {
   if (!context.job.spec.runPolicy.backoffLimit || context.counted_pods.contains(pod.uid)) return;
   context.status.restarts =
       kube::saturating_add(context.status.restarts, kube::saturating_add(1, pod.restarts));
@@ -32,23 +32,23 @@ bool is_retryable(std::int32_t exit_code) {
   return exit_code >= 128;
 }
 
-bool needs_restart(const Framework& framework, const RoleState& role, const PodView& pod) {
+bool needs_restart(const Framework& framework, const RoleState& role, const V1PodView& pod) {
   if (pod.phase != "Failed" || pod.is_deleting || framework.keeps_failed_pods) return false;
   const std::string& policy = role.spec->restartPolicy;
   return policy == "OnFailure" || policy == "Always" ||
          (policy == "ExitCode" && is_retryable(exit_code_of(framework, pod)));
 }
 
-void restart_failed_pods(ReconcileContext& context) {
+void restart_failed_pods(V1JobContext& context) {
   if (!context.status.restartedPods.empty()) {
     std::set<std::string_view> existing;
-    for (const PodView* pod : context.observed.pods) existing.insert(pod->uid);
+    for (const V1PodView* pod : context.observed.pods) existing.insert(pod->uid);
     std::erase_if(context.status.restartedPods,
                   [&existing](const std::string& uid) { return !existing.contains(uid); });
   }
   for (RoleState& role : context.roles) {
     bool is_restarting = false;
-    for (const PodView* pod : role.pods) {
+    for (const V1PodView* pod : role.pods) {
       if (pod == nullptr) continue;
       if (const auto code = pod->exit_code_of(context.framework.container))
         context.relay("Normal", "ExitedWithCode",

@@ -24,7 +24,7 @@ constexpr std::chrono::minutes kIncident{30};
 // A message of an API server or webhook that refuses a child has no limit of its own.
 constexpr std::size_t kMaxMessage = 4'096;
 
-void count_changes(ReconcileContext& context) {
+void count_changes(V1JobContext& context) {
   const JobStatus& before = context.observed.job.status;
   const auto became = [&](std::string_view type) {
     return context.is_true(type) && !is_condition_true(before, type);
@@ -36,23 +36,23 @@ void count_changes(ReconcileContext& context) {
 
 }  // namespace
 
-void set_running(ReconcileContext& context, std::string message) {
+void set_running(V1JobContext& context, std::string message) {
   context.set_condition(kRunning, true, kRunning, std::move(message));
 }
 
-void set_restarting(ReconcileContext& context, std::string message) {
+void set_restarting(V1JobContext& context, std::string message) {
   context.relay("Warning", context.reason_of(kRestarting), message);
   context.set_condition(kRestarting, true, kRestarting, std::move(message));
 }
 
-void succeed(ReconcileContext& context, std::string message) {
+void succeed(V1JobContext& context, std::string message) {
   context.report("Normal", context.reason_of(kSucceeded), message);
   if (!context.status.completionTime)
     context.status.completionTime = context.observed.now.whole_seconds();
   context.set_condition(kSucceeded, true, kSucceeded, std::move(message));
 }
 
-void fail(ReconcileContext& context, std::string message, std::string_view reason) {
+void fail(V1JobContext& context, std::string message, std::string_view reason) {
   // If an exit code has failed the job already, its condition stays.
   context.report("Normal", context.reason_of(kFailed), message);
   if (!context.status.completionTime)
@@ -62,12 +62,12 @@ void fail(ReconcileContext& context, std::string message, std::string_view reaso
 
 // Records the earliest failure of a pod that exists. The recorded failure, whose pod may be
 // deleted, stays unless the other one is earlier or of a later incident.
-void record_first_failure(ReconcileContext& context) {
+void record_first_failure(V1JobContext& context) {
   auto& recorded = context.status.firstFailure;
   std::optional<FirstFailure> first;
   for (const RoleState& role : context.roles) {
     for (std::size_t i = 0; i < role.pods.size(); ++i) {
-      const PodView* pod = role.pods[i];
+      const V1PodView* pod = role.pods[i];
       if (pod == nullptr || !pod->failure) continue;
       FirstFailure failure = record_failure(*pod);
       failure.job = role.type;
@@ -84,16 +84,16 @@ void record_first_failure(ReconcileContext& context) {
   if (!recorded || is_earlier || is_later) recorded = std::move(first);
 }
 
-void relay_troubles(ReconcileContext& context) {
-  for (const PodView* pod : context.observed.pods)
-    for (const PodView::Trouble& trouble : pod->troubles)
+void relay_troubles(V1JobContext& context) {
+  for (const V1PodView* pod : context.observed.pods)
+    for (const V1PodView::Trouble& trouble : pod->troubles)
       context.relay("Warning", trouble.reason.empty() ? "PodTrouble" : trouble.reason,
                     trouble.message);
 }
 
 // ReplicaFailure is the first condition, and exists only while a child is refused: the column STATE
 // and some clients read the last condition.
-void report_refusal(ReconcileContext& context) {
+void report_refusal(V1JobContext& context) {
   auto& conditions = context.status.conditions;
   std::erase_if(conditions, [](const auto& each) { return each.type == kReplicaFailure; });
   const auto* refusal = context.observed.refusal;
@@ -108,7 +108,7 @@ void report_refusal(ReconcileContext& context) {
   conditions.insert(conditions.begin(), std::move(condition));
 }
 
-void finish_status(ReconcileContext& context) {
+void finish_status(V1JobContext& context) {
   const JobStatus& before = context.observed.job.status;
   keep_times(context.status, before);
   if (context.status == before) return;

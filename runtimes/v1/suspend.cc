@@ -5,7 +5,7 @@
 
 namespace trainer::v1 {
 
-void suspend(ReconcileContext& context) {
+void suspend(V1JobContext& context) {
   remove_children(context);
   remove_pod_group(context);
   if (context.status.replicaStatuses)
@@ -21,7 +21,7 @@ void suspend(ReconcileContext& context) {
   context.report("Normal", context.reason_of(kSuspended), text);
 }
 
-void resume(ReconcileContext& context) {
+void resume(V1JobContext& context) {
   if (!context.is_true(kSuspended)) return;
   const std::string text =
       fmt::format("{} {} is resumed.", context.framework.resource.kind, context.name());

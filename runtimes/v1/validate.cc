@@ -56,7 +56,7 @@ void check_role(const Framework& framework, const std::string& role, const Repli
 }
 
 // Returns the largest name of a pod of this role; an elastic job may grow.
-std::string largest_name(const Framework& framework, const Job& job, const std::string& role,
+std::string largest_name(const Framework& framework, const V1Job& job, const std::string& role,
                          const ReplicaSpec& spec) {
   std::int32_t replicas = spec.replicas.value_or(1);
   if (const auto& elastic = job.spec.elasticPolicy; elastic && role == "Worker")
@@ -64,7 +64,7 @@ std::string largest_name(const Framework& framework, const Job& job, const std::
   return pod_name(job.metadata.name, framework, role, std::max(replicas, 1) - 1);
 }
 
-void check_name(const Framework& framework, const Job& job, FieldErrors& errors) {
+void check_name(const Framework& framework, const V1Job& job, FieldErrors& errors) {
   const std::string& name = job.metadata.name;
   if (const std::string problems = kube::check_dns1035_label(name); !problems.empty())
     errors.push_back(kube::invalid("metadata.name", name, "should match: " + problems));
@@ -98,7 +98,7 @@ std::int64_t generated_bytes(const std::vector<GeneratedText>& texts, const Repl
   return bytes;
 }
 
-std::optional<kube::FieldError> too_much_text(const Framework& framework, const Job& job,
+std::optional<kube::FieldError> too_much_text(const Framework& framework, const V1Job& job,
                                               const Settings& settings) {
   if (framework.measure == nullptr) return std::nullopt;
   const std::vector<GeneratedText> texts = framework.measure(job, settings);
@@ -121,7 +121,7 @@ std::optional<kube::FieldError> too_much_text(const Framework& framework, const 
 
 }  // namespace
 
-std::int64_t generated_bytes(const Framework& framework, const Job& job, const ReplicaSpec& spec,
+std::int64_t generated_bytes(const Framework& framework, const V1Job& job, const ReplicaSpec& spec,
                              const Settings& settings) {
   return framework.measure ? generated_bytes(framework.measure(job, settings), spec) : 0;
 }
@@ -130,7 +130,7 @@ std::string role_path(const Framework& framework, std::string_view role) {
   return kube::join_key(fmt::format("spec.{}", framework.replica_specs), role);
 }
 
-std::optional<kube::FieldError> too_large(const Framework& framework, const Job& job,
+std::optional<kube::FieldError> too_large(const Framework& framework, const V1Job& job,
                                           const Settings& settings) {
   const std::int64_t pods = total_replicas(job);
   if (pods > kMaxPods)
@@ -150,7 +150,7 @@ std::optional<kube::FieldError> too_large(const Framework& framework, const Job&
   return too_much_text(framework, job, settings);
 }
 
-Verdict validate_stored(const Framework& framework, const Job& job, const Settings& settings) {
+Verdict validate_stored(const Framework& framework, const V1Job& job, const Settings& settings) {
   Verdict verdict;
   if (framework.has_services) check_name(framework, job, verdict.errors);
   const RunPolicy& policy = job.spec.runPolicy;
@@ -171,7 +171,7 @@ Verdict validate_stored(const Framework& framework, const Job& job, const Settin
   return verdict;
 }
 
-Verdict validate_create(const Framework& framework, const Job& job, const Settings& settings) {
+Verdict validate_create(const Framework& framework, const V1Job& job, const Settings& settings) {
   Verdict verdict = validate_stored(framework, job, settings);
   for (const auto& [role, spec] : job.spec.replicaSpecs)
     check_exec_sizes(framework, role, spec, verdict.errors);
@@ -179,7 +179,7 @@ Verdict validate_create(const Framework& framework, const Job& job, const Settin
   return verdict;
 }
 
-Verdict validate_update(const Framework& framework, const Job& before, const Job& job,
+Verdict validate_update(const Framework& framework, const V1Job& before, const V1Job& job,
                         const Settings& settings) {
   Verdict verdict = validate_create(framework, job, settings);
   if (!verdict.errors.empty())

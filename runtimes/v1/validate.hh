@@ -17,27 +17,28 @@ struct Verdict {
 };
 
 // `job` is the stored or sent one, without defaults.
-Verdict validate_create(const Framework& framework, const Job& job, const Settings& settings = {});
+Verdict validate_create(const Framework& framework, const V1Job& job,
+                        const Settings& settings = {});
 // Checks the rules without those about the length of arguments and variables, and about numbers of
 // processes: a job that ran before these were checked goes on.
-Verdict validate_stored(const Framework& framework, const Job& job, const Settings& settings);
+Verdict validate_stored(const Framework& framework, const V1Job& job, const Settings& settings);
 // runPolicy.managedBy cannot change; the rest is checked by the rules of creation. Errors that
 // `before` has, too, do not count: such a job was scaled without the webhook, or is older than the
 // rule, and it must be possible to suspend it.
-Verdict validate_update(const Framework& framework, const Job& before, const Job& job,
+Verdict validate_update(const Framework& framework, const V1Job& before, const V1Job& job,
                         const Settings& settings = {});
 
 // `job` is one that validate_create() allows. A pod of each role is built.
-std::vector<std::string> warnings_of(const Framework& framework, const Job& job,
+std::vector<std::string> warnings_of(const Framework& framework, const V1Job& job,
                                      const Settings& settings = {});
 
 // Returns why a job is refused that has more pods or containers than kMaxPods and its like, or
 // whose pods would get more text than they can have (Framework::measure()); nullopt for others.
 // Nothing is built for that. `job` may have its defaults or not.
-std::optional<kube::FieldError> too_large(const Framework& framework, const Job& job,
+std::optional<kube::FieldError> too_large(const Framework& framework, const V1Job& job,
                                           const Settings& settings);
 // Returns how many bytes the controller adds to a pod of a role.
-std::int64_t generated_bytes(const Framework& framework, const Job& job, const ReplicaSpec& spec,
+std::int64_t generated_bytes(const Framework& framework, const V1Job& job, const ReplicaSpec& spec,
                              const Settings& settings);
 
 // "spec.pytorchReplicaSpecs[Worker]".

@@ -17,7 +17,7 @@ namespace {
 using kube::Json;
 using Warnings = std::vector<std::string>;
 
-void warn_about_policy(const Job& job, Warnings& out) {
+void warn_about_policy(const V1Job& job, Warnings& out) {
   const RunPolicy& policy = job.spec.runPolicy;
   const std::string_view clean = clean_pod_policy(job.spec);
   if (clean != "None" && clean != "Running" && clean != "All")
@@ -55,7 +55,7 @@ void warn_about_command(const Json& container, const std::string& path, Warnings
     out.push_back(fmt::format("{}.command[0]: {}", path, *warning));
 }
 
-Job smaller(const Framework& framework, Job job) {
+V1Job smaller(const Framework& framework, V1Job job) {
   std::erase_if(job.spec.replicaSpecs,
                 [&framework](const auto& spec) { return !framework.knows(spec.first); });
   for (auto& [role, spec] : job.spec.replicaSpecs)
@@ -73,7 +73,7 @@ void check_added_names(const Json& pod, const std::string& path, kube::FieldErro
 }
 
 // `sample` is the job, or a smaller one.
-void warn_about_role(const Framework& framework, const Job& sample, const std::string& role,
+void warn_about_role(const Framework& framework, const V1Job& sample, const std::string& role,
                      const ReplicaSpec& spec, const Settings& settings, Warnings& out) {
   const std::string path = role_path(framework, role);
   if (spec.replicas.value_or(1) < 0)
@@ -119,9 +119,9 @@ void warn_about_role(const Framework& framework, const Job& sample, const std::s
 
 }  // namespace
 
-std::vector<std::string> warnings_of(const Framework& framework, const Job& sent,
+std::vector<std::string> warnings_of(const Framework& framework, const V1Job& sent,
                                      const Settings& settings) {
-  const Job job = with_defaults(framework, sent);
+  const V1Job job = with_defaults(framework, sent);
   Warnings out;
   warn_about_policy(job, out);
   for (const std::string& role : repeated_roles(framework, sent.spec.replicaSpecs))
@@ -132,7 +132,7 @@ std::vector<std::string> warnings_of(const Framework& framework, const Job& sent
           role_path(framework, role)));
   const std::int64_t roles = std::ssize(job.spec.replicaSpecs);
   const bool is_sampled = (total_replicas(job) + roles) * roles <= kMaxSampledNames;
-  const std::optional<Job> reduced =
+  const std::optional<V1Job> reduced =
       is_sampled ? std::nullopt : std::optional(smaller(framework, job));
   for (const auto& [role, spec] : job.spec.replicaSpecs)
     if (out.size() < kube::kMaxWarnings)

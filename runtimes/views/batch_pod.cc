@@ -13,7 +13,7 @@ namespace {
 
 using kube::Json;
 
-void read_owner(PodView& view, const kube::ObjectMeta& meta) {
+void read_owner(BatchPodView& view, const kube::ObjectMeta& meta) {
   const auto label = [&meta](std::string_view name) {
     const auto at = meta.labels.find(name);
     return at == meta.labels.end() ? std::string() : at->second;
@@ -32,7 +32,7 @@ void read_owner(PodView& view, const kube::ObjectMeta& meta) {
       parse_unsigned(label(jobset::kReplicatedJobReplicasKey)).value_or(0);
 }
 
-void read_metadata(PodView& view, const kube::ObjectMeta& meta) {
+void read_metadata(BatchPodView& view, const kube::ObjectMeta& meta) {
   view.uid = meta.uid;
   view.resource_version = meta.resource_version;
   view.is_deleting = meta.deletion_timestamp.has_value();
@@ -65,7 +65,7 @@ std::optional<kube::Time> end_of_containers(const Json& status) {
 }
 
 // The rule is that of pkg/controller/job/backoff_utils.go, getFinishedTime.
-kube::Time finish_time(const PodView& view, const kube::ObjectMeta& meta, const Json& pod) {
+kube::Time finish_time(const BatchPodView& view, const kube::ObjectMeta& meta, const Json& pod) {
   if (const auto end = end_of_containers(pod.get("status"))) return *end;
   const Json& ready = find_condition(view.conditions, "Ready");
   if (ready.get_string("status") == "False")
@@ -76,7 +76,7 @@ kube::Time finish_time(const PodView& view, const kube::ObjectMeta& meta, const 
   return view.created;
 }
 
-void read_status(PodView& view, const Json& status) {
+void read_status(BatchPodView& view, const Json& status) {
   view.phase = status.get_string("phase");
   view.conditions = status.get("conditions");
   view.is_ready = find_condition(view.conditions, "Ready").get_string("status") == "True";
@@ -93,7 +93,7 @@ void read_status(PodView& view, const Json& status) {
   view.restarts = static_cast<std::int32_t>(std::min<std::int64_t>(restarts, 1'000'000'000));
 }
 
-void read_spec(PodView& view, const Json& pod) {
+void read_spec(BatchPodView& view, const Json& pod) {
   const Json& spec = pod.get("spec");
   view.node_name = spec.get_string("nodeName");
   view.uses_host_network = spec.get_bool("hostNetwork");
@@ -153,10 +153,10 @@ const Json& find_condition(const Json& conditions, std::string_view type) {
   return Json::null();
 }
 
-std::shared_ptr<PodView> view_pod(const Json& pod) {
+std::shared_ptr<BatchPodView> view_pod(const Json& pod) {
   const kube::ObjectMeta meta = kube::ObjectMeta::of(pod);
   if (meta.name.empty()) return nullptr;
-  auto view = std::make_shared<PodView>();
+  auto view = std::make_shared<BatchPodView>();
   view->ns = meta.ns;
   view->name = meta.name;
   read_owner(*view, meta);
@@ -167,7 +167,7 @@ std::shared_ptr<PodView> view_pod(const Json& pod) {
   return view;
 }
 
-std::shared_ptr<PodView> transform_pod(std::string_view json_text) {
+std::shared_ptr<BatchPodView> transform_pod(std::string_view json_text) {
   const auto pod = kube::parse_json(json_text, kube::kObjectLimits, seen_of_pods());
   return pod ? view_pod(*pod) : nullptr;
 }

@@ -23,7 +23,7 @@ inline constexpr std::string_view kIndexFailureCountKey =
 inline constexpr std::string_view kIndexIgnoredFailureCountKey =
     "batch.kubernetes.io/job-index-ignored-failure-count";
 
-struct PodView {
+struct BatchPodView {
   std::string ns;
   std::string name;
   std::string uid;
@@ -64,15 +64,15 @@ struct PodView {
   kube::ObjectKey key() const { return {ns, name}; }
   bool is_over() const { return phase == "Succeeded" || phase == "Failed"; }
   bool is_active() const { return !is_over() && !is_deleting; }
-  friend bool operator==(const PodView&, const PodView&) = default;
+  friend bool operator==(const BatchPodView&, const BatchPodView&) = default;
 };
 
 // Reads one object, or its JSON text. The result is nullptr if it has no name; members of wrong
 // types count as absent.
-std::shared_ptr<PodView> view_pod(const kube::Json& pod);
-std::shared_ptr<PodView> transform_pod(std::string_view json_text);
+std::shared_ptr<BatchPodView> view_pod(const kube::Json& pod);
+std::shared_ptr<BatchPodView> transform_pod(std::string_view json_text);
 
-// Returns a condition of PodView::conditions; null if there is none.
+// Returns a condition of BatchPodView::conditions; null if there is none.
 const kube::Json& find_condition(const kube::Json& conditions, std::string_view type);
 
 }  // namespace trainer::batch

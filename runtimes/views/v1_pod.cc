@@ -25,12 +25,12 @@ bool has_failed(const Json& container) {
   return ended.get_int("exitCode") != 0;
 }
 
-void add_trouble(PodView& view, std::string_view reason, std::string message) {
+void add_trouble(V1PodView& view, std::string_view reason, std::string message) {
   view.troubles.push_back({std::string(reason), keep_head(message, kMaxTroubleText)});
 }
 
 // The words are those of pkg/core/job.go, RecordAbnormalPods.
-void read_container_trouble(PodView& view, const Json& container) {
+void read_container_trouble(V1PodView& view, const Json& container) {
   const std::string_view name = container.get_string("name");
   const Json& ended = container.get("state").get("terminated");
   if (ended.get_int("exitCode") != 0)
@@ -46,7 +46,7 @@ void read_container_trouble(PodView& view, const Json& container) {
 }
 
 // The condition that changed last counts. Times are RFC 3339 in UTC, whose texts are in order.
-void read_condition_trouble(PodView& view, const Json& status) {
+void read_condition_trouble(V1PodView& view, const Json& status) {
   const Json::Array& conditions = status.get_array("conditions");
   const auto newest =
       std::max_element(conditions.begin(), conditions.end(), [](const Json& a, const Json& b) {
@@ -58,7 +58,7 @@ void read_condition_trouble(PodView& view, const Json& status) {
       fmt::format("Error pod {} condition message: {}", view.name, newest->get_string("message")));
 }
 
-void read_containers(PodView& view, const Json& status) {
+void read_containers(V1PodView& view, const Json& status) {
   const Json::Array& containers = status.get_array("containerStatuses");
   const Json::Array& init_containers = status.get_array("initContainerStatuses");
   std::int64_t restarts = 0;
@@ -109,16 +109,16 @@ const kube::JsonFilter& seen_of_pods() {
 
 }  // namespace
 
-std::optional<std::int32_t> PodView::exit_code_of(std::string_view container) const {
+std::optional<std::int32_t> V1PodView::exit_code_of(std::string_view container) const {
   for (const Exit& exit : exits)
     if (exit.container == container) return exit.code;
   return std::nullopt;
 }
 
-std::shared_ptr<PodView> view_pod(const Json& pod) {
+std::shared_ptr<V1PodView> view_pod(const Json& pod) {
   auto common = trainer::view_pod(pod);
   if (!common) return nullptr;
-  auto view = std::make_shared<PodView>();
+  auto view = std::make_shared<V1PodView>();
   static_cast<trainer::PodView&>(*view) = std::move(*common);
   const kube::ObjectMeta meta = kube::ObjectMeta::of(pod);
   if (const auto* owner = meta.controller()) view->owner_uid = owner->uid;
@@ -132,7 +132,7 @@ std::shared_ptr<PodView> view_pod(const Json& pod) {
   return view;
 }
 
-std::shared_ptr<PodView> transform_pod(std::string_view json_text) {
+std::shared_ptr<V1PodView> transform_pod(std::string_view json_text) {
   const auto pod = kube::parse_json(json_text, kube::kObjectLimits, seen_of_pods());
   return pod ? view_pod(*pod) : nullptr;
 }

@@ -13,7 +13,7 @@
 
 namespace trainer::v1 {
 
-struct PodView : trainer::PodView {
+struct V1PodView : trainer::PodView {
   std::string job;                              // label training.kubeflow.org/job-name
   std::string owner_uid;                        // the uid of its controller
   std::string replica_type;                     // the label, in lower case: "worker"
@@ -38,7 +38,7 @@ struct PodView : trainer::PodView {
     friend bool operator==(const Trouble&, const Trouble&) = default;
   };
   std::vector<Trouble> troubles;
-  friend bool operator==(const PodView&, const PodView&) = default;
+  friend bool operator==(const V1PodView&, const V1PodView&) = default;
 
   std::optional<std::int32_t> exit_code_of(std::string_view container) const;
   bool is_over() const { return phase == "Succeeded" || phase == "Failed"; }
@@ -46,7 +46,7 @@ struct PodView : trainer::PodView {
 
 // Reads one object, or its JSON text, like trainer::PodView. The result is nullptr if it has no
 // name.
-std::shared_ptr<PodView> view_pod(const kube::Json& pod);
-std::shared_ptr<PodView> transform_pod(std::string_view json_text);
+std::shared_ptr<V1PodView> view_pod(const kube::Json& pod);
+std::shared_ptr<V1PodView> transform_pod(std::string_view json_text);
 
 }  // namespace trainer::v1

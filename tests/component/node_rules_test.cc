@@ -70,8 +70,8 @@ Json sample_pod() {
 })json");
 }
 
-PodPlace place_of(const Json& pod) {
-  PodPlace place;
+PodContext place_of(const Json& pod) {
+  PodContext place;
   place.volumes = {"/state/pods/u", "/state/claims"};
   place.name = PodName::of(pod);
   place.facts = {"local", "127.0.0.1", "127.64.0.9", {}};
@@ -210,7 +210,7 @@ TEST_CASE("what a node refuses names the field", "[node]") {
   const auto config = make_config(pod, secrets(), place_of(pod), node);
   REQUIRE(!config);
   CHECK(config.error().code == kube::ErrorCode::kUnsupported);
-  CHECK(config.error().message.starts_with(row.begins));
+  CHECK_THAT(config.error().message, kube::test::starts_with(row.begins));
 }
 
 TEST_CASE("a node refuses fields of the pod, too", "[node]") {
@@ -357,7 +357,7 @@ TEST_CASE("no path leads through links out of its folder", "[node]") {
       const auto found = open_beneath(volume, path);
       ++(found ? opened : refused);
       if (!found) {
-        CHECK_THAT(found.error().message, Catch::Contains(path));
+        CHECK_THAT(found.error().message, kube::test::contains(path));
         continue;
       }
       const auto real = fs::read_symlink("/proc/self/fd/" + std::to_string(found->get()));

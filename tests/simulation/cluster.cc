@@ -66,7 +66,7 @@ void Cluster::ask_for_sync(const ObjectKey& job) {
 }
 
 void Cluster::sync_job(const ObjectKey& key) {
-  std::vector<std::shared_ptr<batch::PodView>> views;
+  std::vector<std::shared_ptr<batch::BatchPodView>> views;
   batch::Observed observed;
   for (const auto& [name, pod] : store_.all("pods")) {
     if (name.ns != key.ns) continue;
@@ -76,7 +76,7 @@ void Cluster::sync_job(const ObjectKey& key) {
     views.push_back(std::move(view));
   }
   const Object object = store_.find("jobs", key);
-  std::optional<batch::Job> job;
+  std::optional<batch::BatchJob> job;
   if (object) {
     job = batch::read_job(object);
     observed.job = &*job;
@@ -84,7 +84,7 @@ void Cluster::sync_job(const ObjectKey& key) {
   }
   observed.new_suffix = [this] { return fmt::format("{:05}", ++named_); };
   observed.now = timeline_.now().whole_seconds();
-  batch::JobPlan plan = batch::plan(observed);
+  batch::BatchJobPlan plan = batch::plan(observed);
   if (job) backoffs_[job->metadata.uid] = std::move(plan.backoff);
   run(key, std::move(plan));
 }

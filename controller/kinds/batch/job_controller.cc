@@ -26,8 +26,8 @@ std::string name_suffix(kube::Random& random) {
 
 JobController::JobController(const kube::ControllerContext& context)
     : PlannedController(context, context.caches.get<kube::StoredObject>(all_of(kube::kJobs)),
-                        std::make_shared<kube::DecodedObjects<Job>>(read_job)),
-      pods_(context.caches.get<PodView>(batch_pods())) {}
+                        std::make_shared<kube::DecodedObjects<BatchJob>>(read_job)),
+      pods_(context.caches.get<BatchPodView>(batch_pods())) {}
 
 void JobController::on_pod(const Pod& before, const Pod& after) {
   if (is_unchanged(before, after)) return;
@@ -54,20 +54,20 @@ Observed JobController::observe(const kube::ObjectKey& key) const {
   return observed;
 }
 
-Task<JobPlan> JobController::plan(const Subject& subject) {
+Task<BatchJobPlan> JobController::plan(const Subject& subject) {
   Observed observed = observe(subject.key());
   observed.job = subject.decoded.get();
   observed.backoff = subject.memory->backoff;
   co_return batch::plan(observed);
 }
 
-Result<void> JobController::complete(const Subject& subject, JobPlan& plan) {
+Result<void> JobController::complete(const Subject& subject, BatchJobPlan& plan) {
   subject.memory->backoff = std::move(plan.backoff);
   return {};
 }
 
 Task<Result<Requeue>> JobController::reconcile_gone(kube::ObjectKey key) {
-  JobPlan plan = batch::plan(observe(key));
+  BatchJobPlan plan = batch::plan(observe(key));
   if (plan.actions.empty()) co_return Requeue{};
   const auto outcome = co_await context().executor.run(std::move(plan.actions));
   if (outcome.failure) co_return tl::unexpected(outcome.failure->error);

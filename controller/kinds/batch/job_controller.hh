@@ -15,9 +15,9 @@ struct JobMemory : kube::ObjectMemory {
 };
 
 // Keys are those of Jobs, also of Jobs that are gone and have left pods.
-class JobController final : public kube::PlannedController<Job, JobMemory, JobPlan> {
+class JobController final : public kube::PlannedController<BatchJob, JobMemory, BatchJobPlan> {
  public:
-  using Pod = std::shared_ptr<const PodView>;
+  using Pod = std::shared_ptr<const BatchPodView>;
 
   explicit JobController(const kube::ControllerContext& context);
 
@@ -25,10 +25,9 @@ class JobController final : public kube::PlannedController<Job, JobMemory, JobPl
   void on_pod(const Pod& before, const Pod& after);
 
  private:
-  const kube::FieldErrors* errors_of(const Job&) const override { return nullptr; }
-  kube::Task<JobPlan> plan(const Subject& subject) override;
+  kube::Task<BatchJobPlan> plan(const Subject& subject) override;
   // Also where the plan fails: the same pods do not count twice.
-  kube::Result<void> complete(const Subject& subject, JobPlan& plan) override;
+  kube::Result<void> complete(const Subject& subject, BatchJobPlan& plan) override;
   // Releases the pods that a Job has left.
   kube::Task<kube::Result<kube::Requeue>> reconcile_gone(kube::ObjectKey key) override;
 

@@ -31,8 +31,8 @@ KindRegistration job_registration() {
   made.controller.workers = kWorkers;
   made.controller.watches = {
       Watch::only_read<StoredObject>(all_of(kube::kJobs), kube::StoredObjectTransform(kube::kJobs)),
-      indexed_batch_pods(
-          Watch::of<Self, batch::PodView>(batch_pods(), batch_pod_transform(), &Self::on_pod))};
+      indexed_batch_pods(Watch::of<Self, batch::BatchPodView>(batch_pods(), batch_pod_transform(),
+                                                              &Self::on_pod))};
   made.controller.debounce = kDebounce;
   made.controller.make = [](const kube::ControllerContext& context) {
     return std::make_unique<Self>(context);
@@ -47,7 +47,7 @@ KindRegistration scheduler_registration() {
   made.controller.name = "scheduler";
   made.controller.component = "default-scheduler";
   made.controller.watches = {
-      Watch::of<Self, batch::PodView>(batch_pods(), batch_pod_transform(), &Self::on_pod),
+      Watch::of<Self, batch::BatchPodView>(batch_pods(), batch_pod_transform(), &Self::on_pod),
       Watch::of<Self, JobView>(jobset_jobs(), job_transform(), &Self::on_job),
       Watch::of<Self, StoredObject>(all_of(kube::kNodes), kube::StoredObjectTransform(kube::kNodes),
                                     &Self::on_node)};

@@ -15,7 +15,7 @@ using kube::Result;
 using kube::Task;
 
 // schedule() reads these parts of a pod or Job; they may change.
-auto seen_of(const PodView& pod) {
+auto seen_of(const BatchPodView& pod) {
   return std::tuple(pod.is_over(), pod.is_deleting, pod.is_gated, pod.node_name.empty(),
                     std::string_view(pod.uid));
 }
@@ -35,7 +35,7 @@ bool is_same(const std::shared_ptr<const View>& before, const std::shared_ptr<co
 
 SchedulingController::SchedulingController(const kube::ControllerContext& context)
     : context_(context),
-      pods_(context.caches.get<PodView>(batch_pods())),
+      pods_(context.caches.get<BatchPodView>(batch_pods())),
       jobs_(context.caches.get<JobView>(jobset_jobs())),
       nodes_(context.caches.get<kube::StoredObject>(all_of(kube::kNodes))) {}
 

@@ -14,7 +14,7 @@ namespace trainer::batch {
 // One reconcile considers all pods that wait, so there is one key.
 class SchedulingController final : public kube::Controller {
  public:
-  using Pod = std::shared_ptr<const PodView>;
+  using Pod = std::shared_ptr<const BatchPodView>;
   using Job = std::shared_ptr<const JobView>;
   using Node = std::shared_ptr<const kube::StoredObject>;
 

@@ -54,15 +54,15 @@ kube::Watch indexed_pods(kube::Watch watch) {
 }
 
 kube::Watch indexed_v1_pods(kube::Watch watch) {
-  return with_index<v1::PodView>(
+  return with_index<v1::V1PodView>(
       std::move(watch), kByOwner,
-      [](const v1::PodView& pod) -> std::string_view { return pod.owner_uid; });
+      [](const v1::V1PodView& pod) -> std::string_view { return pod.owner_uid; });
 }
 
 kube::Watch indexed_batch_pods(kube::Watch watch) {
-  return with_index<batch::PodView>(
+  return with_index<batch::BatchPodView>(
       std::move(watch), kByJob,
-      [](const batch::PodView& pod) -> std::string_view { return pod.job; });
+      [](const batch::BatchPodView& pod) -> std::string_view { return pod.job; });
 }
 
 kube::Watch indexed_by_controller(kube::Watch watch) {

@@ -18,8 +18,8 @@ namespace trainer {
 
 using JobCache = kube::ObjectCache<JobView>;
 using PodCache = kube::ObjectCache<PodView>;
-using V1PodCache = kube::ObjectCache<v1::PodView>;
-using BatchPodCache = kube::ObjectCache<batch::PodView>;
+using V1PodCache = kube::ObjectCache<v1::V1PodView>;
+using BatchPodCache = kube::ObjectCache<batch::BatchPodView>;
 using StoredCache = kube::ObjectCache<kube::StoredObject>;
 
 // Returns the collection of all objects of a resource, kept as text.

@@ -40,7 +40,7 @@ tl::expected<Rendered, FieldErrors> render(const Json& object, const Framework& 
 }
 
 // Adds to the report how many pods run, if a job that has not ended lacks some.
-void add_waiting(const Job& job, const Framework& framework, ObjectState& state) {
+void add_waiting(const V1Job& job, const Framework& framework, ObjectState& state) {
   std::int64_t wanted = 0;
   std::int64_t running = 0;
   for (const auto& [role, spec] : job.spec.replicaSpecs)
@@ -59,7 +59,7 @@ void add_waiting(const Job& job, const Framework& framework, ObjectState& state)
       framework.resource.kind);
 }
 
-std::string advice(const Job& job, const Framework& framework, const ObjectState& state,
+std::string advice(const V1Job& job, const Framework& framework, const ObjectState& state,
                    std::string_view program) {
   if (state.is_failed) {
     return fmt::format(

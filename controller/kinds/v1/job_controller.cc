@@ -29,7 +29,7 @@ JobController::JobController(const kube::ControllerContext& context, const Frame
                             })),
       framework_(framework),
       settings_(std::move(settings)),
-      pods_(context.caches.get<PodView>(v1_pods())),
+      pods_(context.caches.get<V1PodView>(v1_pods())),
       services_(framework.has_services ? &context.caches.get<kube::StoredObject>(v1_services())
                                        : nullptr),
       pod_groups_(find_cache(context.caches, pod_groups_of(settings_))),
@@ -40,7 +40,7 @@ JobController::JobController(const kube::ControllerContext& context, const Frame
 // A new pod that waits needs no reconcile: the plan that has created it knows it already.
 void JobController::on_pod(const Pod& before, const Pod& after) {
   if (is_unchanged(before, after) || (!before && after->phase == "Pending")) return;
-  const PodView& pod = after ? *after : *before;
+  const V1PodView& pod = after ? *after : *before;
   const bool is_urgent = !after || after->is_over() || after->is_deleting;
   context().router.enqueue_owner(context().id, pod.ns, pod.owner_uid,
                                  is_urgent ? Debounce::kShort : Debounce::kCounters);
@@ -54,21 +54,15 @@ void JobController::on_service(const Stored& before, const Stored& after) {
                                  Debounce::kShort);
 }
 
-void JobController::on_pod_group(const Stored& before, const Stored& after) {
-  const Stored& group = after ? after : before;
-  context().router.enqueue_owner(context().id, group->object_key.ns, group->controller_uid,
-                                 Debounce::kShort);
-}
-
-Task<JobPlan> JobController::plan(const Subject& subject) {
-  const Job& job = **subject.decoded;
+Task<V1JobPlan> JobController::plan(const Subject& subject) {
+  const V1Job& job = **subject.decoded;
   const auto completed = with_extensions(job, subject.memory->extensions);
   Observed observed = observe(completed ? *completed : job, *subject.memory);
   observed.refusal = refusal_of(subject);
   co_return v1::plan(observed);
 }
 
-Observed JobController::observe(const Job& job, const JobMemory& memory) const {
+Observed JobController::observe(const V1Job& job, const JobMemory& memory) const {
   const std::string& ns = job.metadata.ns;
   Observed observed{.framework = framework_,
                     .job = job,
@@ -96,7 +90,7 @@ kube::ReadObject JobController::keep(const Subject& subject, const kube::NamedOb
   return {.object = std::make_shared<const Json>(std::move(object))};
 }
 
-void JobController::on_status(const Subject& subject, const JobPlan& plan) {
+void JobController::on_status(const Subject& subject, const V1JobPlan& plan) {
   subject.memory->extensions = plan.extensions;
   const std::string& ns = subject.key().ns;
   count("created", plan.counts.created ? 1 : 0, ns);
@@ -104,7 +98,7 @@ void JobController::on_status(const Subject& subject, const JobPlan& plan) {
   count("failed", plan.counts.failed ? 1 : 0, ns);
 }
 
-void JobController::on_done(const Subject& subject, const JobPlan& plan) {
+void JobController::on_done(const Subject& subject, const V1JobPlan& plan) {
   const std::string& ns = subject.key().ns;
   count("deleted", plan.counts.deleted ? 1 : 0, ns);
   count("restarted", plan.counts.restarted, ns);
@@ -130,7 +124,7 @@ void JobController::count(std::string_view what, std::int32_t times, const std::
 
 void JobController::measure(const Subject& subject) {
   if (!*subject.decoded) return;
-  const Job& job = **subject.decoded;
+  const V1Job& job = **subject.decoded;
   // A job that had finished before it was restored is counted once its status says so.
   if (status_before_restore(framework_, job)) return;
   JobRecord& record = subject.memory->record;

@@ -24,12 +24,12 @@ struct JobMemory : kube::ObjectMemory {
   JobRecord record;                                          // the metrics read it
 };
 
-using DecodedJob = tl::expected<Job, kube::FieldErrors>;
+using DecodedJob = tl::expected<V1Job, kube::FieldErrors>;
 
 // Each instance reconciles one kind.
-class JobController final : public kube::PlannedController<DecodedJob, JobMemory, JobPlan> {
+class JobController final : public kube::PlannedController<DecodedJob, JobMemory, V1JobPlan> {
  public:
-  using Pod = std::shared_ptr<const PodView>;
+  using Pod = std::shared_ptr<const V1PodView>;
 
   // `framework` outlives this.
   JobController(const kube::ControllerContext& context, const Framework& framework,
@@ -37,20 +37,19 @@ class JobController final : public kube::PlannedController<DecodedJob, JobMemory
 
   void on_pod(const Pod& before, const Pod& after);
   void on_service(const Stored& before, const Stored& after);
-  void on_pod_group(const Stored& before, const Stored& after);
 
  private:
   const kube::FieldErrors* errors_of(const DecodedJob& decoded) const override {
     return decoded ? nullptr : &decoded.error();
   }
-  kube::Task<JobPlan> plan(const Subject& subject) override;
+  kube::Task<V1JobPlan> plan(const Subject& subject) override;
   void measure(const Subject& subject) override;
-  void on_status(const Subject& subject, const JobPlan& plan) override;
-  void on_done(const Subject& subject, const JobPlan& plan) override;
+  void on_status(const Subject& subject, const V1JobPlan& plan) override;
+  void on_done(const Subject& subject, const V1JobPlan& plan) override;
   kube::ReadObject keep(const Subject& subject, const kube::NamedObject& named, kube::Json object,
                         Origin origin) override;
 
-  Observed observe(const Job& job, const JobMemory& memory) const;
+  Observed observe(const V1Job& job, const JobMemory& memory) const;
   void count(std::string_view what, std::int32_t times, const std::string& ns) const;
 
   const Framework& framework_;

@@ -30,14 +30,14 @@ std::vector<Watch> watches(const Framework& framework, const Settings& settings)
   std::vector<Watch> watches{
       Watch::only_read<StoredObject>(all_of(framework.resource),
                                      kube::StoredObjectTransform(framework.resource)),
-      indexed_v1_pods(Watch::of<Self, PodView>(v1_pods(), v1_pod_transform(), &Self::on_pod))};
+      indexed_v1_pods(Watch::of<Self, V1PodView>(v1_pods(), v1_pod_transform(), &Self::on_pod))};
   if (framework.has_services) {
     watches.push_back(indexed_by_controller(
         Watch::of<Self, StoredObject>(v1_services(), kube::transform_owner, &Self::on_service)));
   }
   if (const kube::Resource* groups = pod_groups_of(settings)) {
     watches.push_back(Watch::of<Self, StoredObject>(
-        all_of(*groups), kube::StoredObjectTransform(*groups), &Self::on_pod_group));
+        all_of(*groups), kube::StoredObjectTransform(*groups), &Self::on_child));
   }
   return watches;
 }

@@ -10,11 +10,11 @@ namespace {
 
 using kube::Json;
 
-bool is_master(const Job&, const PodSlot& slot) {
+bool is_master(const V1Job&, const PodSlot& slot) {
   return slot.index == 0;
 }
 
-void set_cluster_spec(const Job& job, const PodSlot& slot, const Settings&, Json& pod) {
+void set_cluster_spec(const V1Job& job, const PodSlot& slot, const Settings&, Json& pod) {
   Environment env;
   env.set("PYTHONUNBUFFERED", "1");
   env.set("COORDINATOR_PORT", std::to_string(port_of(kJAXJob, job, kWorker)));

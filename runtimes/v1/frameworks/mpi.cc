@@ -27,20 +27,20 @@ constexpr std::string_view kConfigVolume = "mpi-job-config";
 constexpr std::string_view kConfigPath = "/etc/mpi";
 constexpr std::string_view kExecScript = "/etc/mpi/kubexec.sh";
 
-std::string launcher_name(const Job& job) {
+std::string launcher_name(const V1Job& job) {
   return job.metadata.name + "-launcher";
 }
 
-std::string config_name(const Job& job) {
+std::string config_name(const V1Job& job) {
   return job.metadata.name + "-config";
 }
 
-const Json& launcher_spec(const Job& job) {
+const Json& launcher_spec(const V1Job& job) {
   return find_spec(job, kLauncher)->template_.get("spec");
 }
 
 // A launcher with GPUs is one of the hosts of the MPI job, too.
-bool is_gpu_launcher(const Job& job) {
+bool is_gpu_launcher(const V1Job& job) {
   for (const Json& container : launcher_spec(job).get_array("containers"))
     for (const auto& [name, amount] : container.get("resources").get_object("limits"))
       if (name.find("gpu") != std::string::npos) return true;
@@ -49,8 +49,8 @@ bool is_gpu_launcher(const Job& job) {
 
 // ---- objects beside the pods
 
-Json make_config(const ReconcileContext& context) {
-  const Job& job = context.job;
+Json make_config(const V1JobContext& context) {
+  const V1Job& job = context.job;
   const std::int32_t slots = process_count(job.spec.slotsPerWorker.value_or(1));
   const std::string& container = job.spec.mainContainer;
   std::string hosts;
@@ -63,7 +63,7 @@ Json make_config(const ReconcileContext& context) {
     hosts += fmt::format("{} slots={}\n", host(job, kWorker, i), slots);
   std::vector<std::string_view> running;
   if (const RoleState* workers = context.find_role(kWorker))
-    for (const PodView* pod : workers->pods)
+    for (const V1PodView* pod : workers->pods)
       if (pod && pod->phase == "Running") running.push_back(pod->name);
   std::sort(running.begin(), running.end());
   for (const std::string_view pod : running) script += fmt::format("\necho {}:{}", pod, slots);
@@ -77,7 +77,7 @@ Json make_config(const ReconcileContext& context) {
 
 // Measures the ConfigMap once all workers run: a line of the hostfile and one of the script for
 // each host.
-std::vector<GeneratedText> measure(const Job& job, const Settings&) {
+std::vector<GeneratedText> measure(const V1Job& job, const Settings&) {
   constexpr std::int64_t kMaxConfigMapBytes = std::int64_t{1}
                                               << 20;  // the limit of its values, in Kubernetes
   constexpr std::int64_t kScripts = 300;              // the three files without hosts
@@ -98,7 +98,7 @@ std::vector<GeneratedText> measure(const Job& job, const Settings&) {
 }
 
 // Without workers the rule about exec would allow every pod of the namespace.
-Json make_role(const Job& job) {
+Json make_role(const V1Job& job) {
   Json pods = Json::array();
   for (std::int32_t i = 0; i < replicas_of(job, kWorker); ++i)
     pods.push_back(host(job, kWorker, i));
@@ -113,7 +113,7 @@ Json make_role(const Job& job) {
   return Json::object({{"rules", std::move(rules)}});
 }
 
-Json make_role_binding(const Job& job, const std::string& account) {
+Json make_role_binding(const V1Job& job, const std::string& account) {
   return Json::object({{"subjects", Json::array({Json::object({{"kind", "ServiceAccount"},
                                                                {"name", account},
                                                                {"namespace", job.metadata.ns}})})},
@@ -123,7 +123,7 @@ Json make_role_binding(const Job& job, const std::string& account) {
 }
 
 // Creates the object, or updates its members. Returns false if it has another owner.
-bool sync_object(ReconcileContext& context, const kube::Resource& resource, const std::string& name,
+bool sync_object(V1JobContext& context, const kube::Resource& resource, const std::string& name,
                  Json desired) {
   const Json* stored = context.find_dependent(resource, name);
   if (stored == nullptr) {
@@ -156,14 +156,14 @@ bool sync_object(ReconcileContext& context, const kube::Resource& resource, cons
   return true;
 }
 
-bool is_launcher_over(const ReconcileContext& context) {
+bool is_launcher_over(const V1JobContext& context) {
   const RoleState* launcher = context.find_role(kLauncher);
-  const PodView* pod = launcher && !launcher->pods.empty() ? launcher->pods.front() : nullptr;
+  const V1PodView* pod = launcher && !launcher->pods.empty() ? launcher->pods.front() : nullptr;
   return pod && pod->is_over();
 }
 
-bool sync_dependents(ReconcileContext& context) {
-  const Job& job = context.job;
+bool sync_dependents(V1JobContext& context) {
+  const V1Job& job = context.job;
   if (job.is_suspended() || is_launcher_over(context)) return true;
   std::string account(launcher_spec(job).get_string("serviceAccountName", launcher_name(job)));
   if (account.empty()) account = launcher_name(job);
@@ -185,14 +185,14 @@ Json item(std::string_view file, int mode) {
   return Json::object({{"key", file}, {"path", file}, {"mode", mode}});
 }
 
-Json config_volume(const Job& job, Json items) {
+Json config_volume(const V1Job& job, Json items) {
   return Json::object(
       {{"name", kConfigVolume},
        {"configMap", Json::object({{"name", config_name(job)}, {"items", std::move(items)}})}});
 }
 
 // Brings kubectl to the launcher's containers.
-Json delivery_container(const Job& job, const Settings& settings) {
+Json delivery_container(const V1Job& job, const Settings& settings) {
   const Json amounts =
       Json::object({{"cpu", "100m"}, {"memory", "512Mi"}, {"ephemeral-storage", "5Gi"}});
   Json container = Json::object(
@@ -209,7 +209,7 @@ Json delivery_container(const Job& job, const Settings& settings) {
   return container;
 }
 
-void add_launcher_env(const Job& job, Json& container) {
+void add_launcher_env(const V1Job& job, Json& container) {
   Environment env;
   env.set("OMPI_MCA_plm_rsh_agent", std::string(kExecScript));
   env.set("OMPI_MCA_orte_default_hostfile", "/etc/mpi/hostfile");
@@ -224,7 +224,7 @@ void add_launcher_env(const Job& job, Json& container) {
   env.add_to(container);
 }
 
-void set_launcher_spec(const Job& job, const Settings& settings, Json& pod) {
+void set_launcher_spec(const V1Job& job, const Settings& settings, Json& pod) {
   Json& spec = pod["spec"];
   if (spec.get_string("serviceAccountName").empty())
     spec.set("serviceAccountName", launcher_name(job));
@@ -239,7 +239,7 @@ void set_launcher_spec(const Job& job, const Settings& settings, Json& pod) {
                                       item("discover_hosts.sh", 0555)})));
 }
 
-void set_cluster_spec(const Job& job, const PodSlot& slot, const Settings& settings, Json& pod) {
+void set_cluster_spec(const V1Job& job, const PodSlot& slot, const Settings& settings, Json& pod) {
   if (slot.role == kLauncher) return set_launcher_spec(job, settings, pod);
   Json& container = containers_of(pod).front();
   if (container.get_array("command").empty())
@@ -250,13 +250,13 @@ void set_cluster_spec(const Job& job, const PodSlot& slot, const Settings& setti
 
 // ---- the rest
 
-void set_defaults(Job& job) {
+void set_defaults(V1Job& job) {
   const auto workers = job.spec.replicaSpecs.find(kWorker);
   if (workers != job.spec.replicaSpecs.end() && !workers->second.replicas)
     workers->second.replicas = 0;
 }
 
-void check(const Job& job, kube::FieldErrors& errors, std::vector<std::string>&) {
+void check(const V1Job& job, kube::FieldErrors& errors, std::vector<std::string>&) {
   const ReplicaSpec* launcher = find_spec(job, kLauncher);
   if (launcher == nullptr)
     errors.push_back(kube::required(role_path(kMPIJob, kLauncher), "must be present"));
@@ -264,27 +264,28 @@ void check(const Job& job, kube::FieldErrors& errors, std::vector<std::string>&)
     errors.push_back(kube::forbidden(role_path(kMPIJob, kLauncher) + ".replicas", "must be 1"));
 }
 
-void check_new(const Job& job, kube::FieldErrors& errors) {
+void check_new(const V1Job& job, kube::FieldErrors& errors) {
   const auto& slots = job.spec.slotsPerWorker;
   if (!slots) return;
   if (std::string why = refusal_of_processes(total_replicas(job), *slots); !why.empty())
     errors.push_back(kube::invalid("spec.slotsPerWorker", *slots, std::move(why)));
 }
 
-bool is_master(const Job&, const PodSlot& slot) {
+bool is_master(const V1Job&, const PodSlot& slot) {
   return slot.role == kLauncher;
 }
 
-void report_evictions(ReconcileContext& context, const RoleState& workers) {
-  const auto evicted = std::count_if(
-      workers.pods.begin(), workers.pods.end(),
-      [](const PodView* pod) { return pod && pod->phase == "Failed" && pod->reason == "Evicted"; });
+void report_evictions(V1JobContext& context, const RoleState& workers) {
+  const auto evicted =
+      std::count_if(workers.pods.begin(), workers.pods.end(), [](const V1PodView* pod) {
+        return pod && pod->phase == "Failed" && pod->reason == "Evicted";
+      });
   if (evicted > 0)
     context.relay("Warning", "MPIJobEvicted",
                   fmt::format("{}/{} workers are evicted", evicted, workers.replicas));
 }
 
-void update_status(ReconcileContext& context) {
+void update_status(V1JobContext& context) {
   const std::string job = "MPIJob " + context.job.metadata.key().to_string();
   if (is_launcher_over(context)) {
     // Workers are not counted any more, and none is created again.
@@ -307,7 +308,7 @@ void update_status(ReconcileContext& context) {
   if (workers && !context.leaves_pods) report_evictions(context, *workers);
 }
 
-void warn(const Job& job, std::vector<std::string>& out) {
+void warn(const V1Job& job, std::vector<std::string>& out) {
   const ReplicaSpec* workers = find_spec(job, kWorker);
   if (workers == nullptr) return;
   const auto& containers = workers->template_.get("spec").get_array("containers");

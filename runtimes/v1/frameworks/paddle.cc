@@ -12,11 +12,11 @@ namespace {
 
 using kube::Json;
 
-bool is_master(const Job&, const PodSlot& slot) {
+bool is_master(const V1Job&, const PodSlot& slot) {
   return slot.role == kMaster;
 }
 
-void set_cluster_spec(const Job& job, const PodSlot& slot, const Settings&, Json& pod) {
+void set_cluster_spec(const V1Job& job, const PodSlot& slot, const Settings&, Json& pod) {
   const bool has_master = find_spec(job, kMaster) != nullptr;
   const std::string_view leader = has_master ? kMaster : kWorker;
   const std::int64_t port = port_of(kPaddleJob, job, leader);
@@ -37,7 +37,7 @@ void set_cluster_spec(const Job& job, const PodSlot& slot, const Settings&, Json
 }
 
 // The Training Operator also keeps this field without any effect.
-void warn(const Job& job, std::vector<std::string>& out) {
+void warn(const V1Job& job, std::vector<std::string>& out) {
   if (job.spec.elasticPolicy)
     out.push_back(
         "spec.elasticPolicy: has no effect, because a PaddleJob has as many workers as its "

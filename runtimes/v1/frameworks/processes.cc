@@ -56,7 +56,7 @@ std::int64_t known_processes(const JobSpec& spec) {
   return spec.nprocPerNode ? processes_of_pod(*spec.nprocPerNode).number.value_or(1) : 1;
 }
 
-void check_processes(const Job& job, kube::FieldErrors& errors) {
+void check_processes(const V1Job& job, kube::FieldErrors& errors) {
   const std::int64_t pods = total_replicas(job);
   if (job.spec.nprocPerNode)
     check("spec.nprocPerNode", *job.spec.nprocPerNode, pods, known_processes(job.spec), errors);

@@ -26,7 +26,7 @@ ProcessesOfPod processes_of_pod(const std::string& nproc_per_node);
 std::int64_t known_processes(const JobSpec& spec);
 
 // Refuses a new job with numbers that torchrun or Linux do not take.
-void check_processes(const Job& job, kube::FieldErrors& errors);
+void check_processes(const V1Job& job, kube::FieldErrors& errors);
 // Warns that a text is neither a plain number nor a word of torchrun, and says what counts in its
 // place.
 void warn_about_processes(const std::string& nproc_per_node, std::vector<std::string>& warnings);

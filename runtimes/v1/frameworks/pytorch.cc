@@ -52,7 +52,7 @@ std::string fill_in_all(std::string text, const Settings& settings, const std::s
   return fill_in(std::move(text), "MaxTries", std::to_string(settings.init_container_tries));
 }
 
-void add_init_containers(const Job& job, const Settings& settings, Json& pod) {
+void add_init_containers(const V1Job& job, const Settings& settings, Json& pod) {
   const std::string& text = settings.init_container_template;
   const auto containers = kube::parse_yaml(fill_in_all(
       text.empty() ? std::string(kInitContainers) : text, settings, host(job, kMaster)));
@@ -61,11 +61,11 @@ void add_init_containers(const Job& job, const Settings& settings, Json& pod) {
     pod["spec"]["initContainers"].push_back(container);
 }
 
-std::int32_t world_size(const Job& job) {
+std::int32_t world_size(const V1Job& job) {
   return process_count(total_replicas(job), known_processes(job.spec));
 }
 
-void set_master_env(const Job& job, const PodSlot& slot, Environment& env) {
+void set_master_env(const V1Job& job, const PodSlot& slot, Environment& env) {
   const std::string port = std::to_string(port_of(kPyTorchJob, job, kMaster));
   const std::string address = host(job, kMaster);
   const std::string rank =
@@ -79,7 +79,7 @@ void set_master_env(const Job& job, const PodSlot& slot, Environment& env) {
   env.set("PET_NODE_RANK", rank);
 }
 
-void set_elastic_env(const Job& job, Environment& env) {
+void set_elastic_env(const V1Job& job, Environment& env) {
   const ElasticPolicy& policy = *job.spec.elasticPolicy;
   const std::int64_t port = policy.rdzvPort ? *policy.rdzvPort : port_of(kPyTorchJob, job, kWorker);
   env.set("PET_RDZV_ENDPOINT",
@@ -108,7 +108,7 @@ GeneratedText measured(std::string_view name, std::string path, std::int64_t byt
 }
 
 // The variables that repeat texts of the spec.
-std::vector<GeneratedText> measure(const Job& job, const Settings&) {
+std::vector<GeneratedText> measure(const V1Job& job, const Settings&) {
   std::vector<GeneratedText> texts;
   if (const auto& processes = job.spec.nprocPerNode)
     texts.push_back(measured("PET_NPROC_PER_NODE", "spec.nprocPerNode", std::ssize(*processes)));
@@ -131,7 +131,7 @@ std::vector<GeneratedText> measure(const Job& job, const Settings&) {
   return texts;
 }
 
-void set_cluster_spec(const Job& job, const PodSlot& slot, const Settings& settings, Json& pod) {
+void set_cluster_spec(const V1Job& job, const PodSlot& slot, const Settings& settings, Json& pod) {
   const bool has_master = find_spec(job, kMaster) != nullptr;
   Environment env;
   env.set("PYTHONUNBUFFERED", "1");
@@ -146,17 +146,17 @@ void set_cluster_spec(const Job& job, const PodSlot& slot, const Settings& setti
   if (has_master && slot.role == kWorker) add_init_containers(job, settings, pod);
 }
 
-bool is_master(const Job& job, const PodSlot& slot) {
+bool is_master(const V1Job& job, const PodSlot& slot) {
   if (find_spec(job, kMaster)) return slot.role == kMaster;
   return slot.role == kWorker && slot.index == 0;
 }
 
-void set_defaults(Job& job) {
+void set_defaults(V1Job& job) {
   const auto& elastic = job.spec.elasticPolicy;
   if (!job.spec.nprocPerNode && !(elastic && elastic->nProcPerNode)) job.spec.nprocPerNode = "auto";
 }
 
-void check(const Job& job, kube::FieldErrors& errors, std::vector<std::string>& warnings) {
+void check(const V1Job& job, kube::FieldErrors& errors, std::vector<std::string>& warnings) {
   const auto& elastic = job.spec.elasticPolicy;
   if (elastic && !find_spec(job, kWorker))
     errors.push_back(kube::required(role_path(kPyTorchJob, kWorker),
@@ -175,7 +175,7 @@ void check(const Job& job, kube::FieldErrors& errors, std::vector<std::string>& 
 }
 
 // torchrun waits for a number of pods, and for ever if there are fewer.
-void warn_about_elastic(const Job& job, std::vector<std::string>& out) {
+void warn_about_elastic(const V1Job& job, std::vector<std::string>& out) {
   const ElasticPolicy& elastic = *job.spec.elasticPolicy;
   const std::int64_t least = elastic.minReplicas.value_or(1);
   const std::int64_t most = elastic.maxReplicas.value_or(1);
@@ -202,7 +202,7 @@ void warn_about_elastic(const Job& job, std::vector<std::string>& out) {
 
 // A utilization is a part of what all containers of a pod request. Without requests an autoscaler
 // does nothing, and says so in an event of its own only.
-void warn_about_metrics(const Job& job, std::vector<std::string>& out) {
+void warn_about_metrics(const V1Job& job, std::vector<std::string>& out) {
   const auto& elastic = job.spec.elasticPolicy;
   const ReplicaSpec* workers = find_spec(job, kWorker);
   if (!elastic || !elastic->metrics || workers == nullptr) return;
@@ -234,7 +234,7 @@ pipeline::CommandLine command_line_of(const Json& container) {
 }
 
 // torchrun's --nnodes, which wins over PET_NNODES, and so over elasticPolicy.
-void warn_about_nodes(const Job& job, std::vector<std::string>& out) {
+void warn_about_nodes(const V1Job& job, std::vector<std::string>& out) {
   const auto& elastic = job.spec.elasticPolicy;
   for (const auto& [role, spec] : job.spec.replicaSpecs) {
     const Json* container = kube::find_container(spec.template_, kPyTorchJob.container);
@@ -258,7 +258,7 @@ void warn_about_nodes(const Job& job, std::vector<std::string>& out) {
 }
 
 // Plain Python, whose init_process_group() finds in its environment what a pod can know.
-void warn_about_plain_python(const Job& job, std::vector<std::string>& out) {
+void warn_about_plain_python(const V1Job& job, std::vector<std::string>& out) {
   const bool has_master = find_spec(job, kMaster) != nullptr;
   const std::int64_t processes = known_processes(job.spec);
   const std::int64_t pods = total_replicas(job);
@@ -283,7 +283,7 @@ void warn_about_plain_python(const Job& job, std::vector<std::string>& out) {
   }
 }
 
-void warn(const Job& job, std::vector<std::string>& out) {
+void warn(const V1Job& job, std::vector<std::string>& out) {
   if (job.spec.nprocPerNode) warn_about_processes(*job.spec.nprocPerNode, out);
   if (job.spec.elasticPolicy) warn_about_elastic(job, out);
   warn_about_metrics(job, out);
@@ -293,7 +293,7 @@ void warn(const Job& job, std::vector<std::string>& out) {
 
 // The HorizontalPodAutoscaler sets the number of workers by the subresource `scale`; it stays after
 // the end of the job.
-bool sync_autoscaler(ReconcileContext& context) {
+bool sync_autoscaler(V1JobContext& context) {
   const auto& elastic = context.job.spec.elasticPolicy;
   if (!elastic || !elastic->metrics) return true;
   const Json* stored = context.find_dependent(kube::kHorizontalPodAutoscalers, context.name());

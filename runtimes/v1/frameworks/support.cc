@@ -21,17 +21,17 @@ void add_to_all_containers(const Environment& env, Json& pod) {
   for (Json& container : containers_of(pod)) env.add_to(container);
 }
 
-const ReplicaSpec* find_spec(const Job& job, std::string_view role) {
+const ReplicaSpec* find_spec(const V1Job& job, std::string_view role) {
   const auto found = job.spec.replicaSpecs.find(role);
   return found == job.spec.replicaSpecs.end() ? nullptr : &found->second;
 }
 
-std::int32_t replicas_of(const Job& job, std::string_view role) {
+std::int32_t replicas_of(const V1Job& job, std::string_view role) {
   const ReplicaSpec* spec = find_spec(job, role);
   return spec ? std::max(spec->replicas.value_or(1), 0) : 0;
 }
 
-std::int64_t port_of(const Framework& framework, const Job& job, std::string_view role) {
+std::int64_t port_of(const Framework& framework, const V1Job& job, std::string_view role) {
   const ReplicaSpec* spec = find_spec(job, role);
   const Json* container =
       spec ? kube::find_container(spec->template_, framework.container) : nullptr;
@@ -41,7 +41,7 @@ std::int64_t port_of(const Framework& framework, const Job& job, std::string_vie
   return framework.port;
 }
 
-std::string host(const Job& job, std::string_view role, std::int32_t index) {
+std::string host(const V1Job& job, std::string_view role, std::int32_t index) {
   return fmt::format("{}-{}-{}", job.metadata.name, to_lower(role), index);
 }
 
@@ -58,14 +58,14 @@ std::int64_t bytes_of_variable(std::string_view name, std::int64_t bytes) {
   return bytes + static_cast<std::int64_t>(kube::exec_bytes(name, ""));
 }
 
-std::string failure_text(const ReconcileContext& context, const RoleState& role,
+std::string failure_text(const V1JobContext& context, const RoleState& role,
                          std::string_view what) {
   return fmt::format("{} {} is {} because {} {} replica(s) failed.",
                      context.framework.resource.kind, context.name(), what, role.counters.failed,
                      role.name);
 }
 
-void decide_by_master_or_workers(ReconcileContext& context) {
+void decide_by_master_or_workers(V1JobContext& context) {
   const std::string& kind = context.framework.resource.kind;
   const std::string& name = context.name();
   const std::string full = context.job.metadata.key().to_string();
@@ -92,7 +92,7 @@ void decide_by_master_or_workers(ReconcileContext& context) {
   }
 }
 
-void decide_by_one_role(ReconcileContext& context, std::string_view decider,
+void decide_by_one_role(V1JobContext& context, std::string_view decider,
                         std::string_view failed_reason) {
   const std::string job = fmt::format("{} {}", context.framework.resource.kind, context.name());
   for (const RoleState& role : context.roles) {
@@ -109,7 +109,7 @@ void decide_by_one_role(ReconcileContext& context, std::string_view decider,
   }
 }
 
-void check_single_master(const Framework& framework, const Job& job, kube::FieldErrors& errors) {
+void check_single_master(const Framework& framework, const V1Job& job, kube::FieldErrors& errors) {
   const ReplicaSpec* master = find_spec(job, kMaster);
   if (master && master->replicas != 1)
     errors.push_back(kube::forbidden(role_path(framework, kMaster) + ".replicas", "must be 1"));

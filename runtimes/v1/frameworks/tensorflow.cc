@@ -23,7 +23,7 @@ constexpr std::string_view kConfig = "TF_CONFIG";
 // This is the order of upstream's status.
 constexpr std::array kRoles{kChief, std::string_view("Evaluator"), kMaster, kPS, kWorker};
 
-bool has_chief(const Job& job) {
+bool has_chief(const V1Job& job) {
   return find_spec(job, kChief) || find_spec(job, kMaster);
 }
 
@@ -31,25 +31,25 @@ bool is_chief(std::string_view role) {
   return role == kChief || role == kMaster;
 }
 
-bool is_master(const Job& job, const PodSlot& slot) {
+bool is_master(const V1Job& job, const PodSlot& slot) {
   return has_chief(job) ? is_chief(slot.role) : slot.role == kWorker && slot.index == 0;
 }
 
 // A job with one process needs no cluster.
-bool is_distributed(const Job& job) {
+bool is_distributed(const V1Job& job) {
   std::int64_t total = 0;
   for (const std::string_view role : kRoles) total += replicas_of(job, role);
   return total != 1;
 }
 
-std::string address(const Job& job, std::string_view role, std::int32_t index,
+std::string address(const V1Job& job, std::string_view role, std::int32_t index,
                     const Settings& settings) {
   const std::string& domain = settings.cluster_domain;
   return fmt::format("{}.{}.svc{}{}:{}", host(job, role, index), job.metadata.ns,
                      domain.empty() ? "" : ".", domain, port_of(kTFJob, job, role));
 }
 
-Json addresses(const Job& job, std::string_view role, const Settings& settings) {
+Json addresses(const V1Job& job, std::string_view role, const Settings& settings) {
   if (!find_spec(job, role)) return nullptr;
   // The addresses differ from the first only in the number. There may be ten thousand, in each pod.
   const std::string first = address(job, role, 0, settings);
@@ -62,7 +62,7 @@ Json addresses(const Job& job, std::string_view role, const Settings& settings) 
 
 // `addresses_of` is called for a role. The order of the members is upstream's.
 template <class AddressesOf>
-std::string whole_config(const Job& job, std::string_view task, AddressesOf&& addresses_of) {
+std::string whole_config(const V1Job& job, std::string_view task, AddressesOf&& addresses_of) {
   Json::Object::Members members;
   for (const auto& [role, spec] : job.spec.replicaSpecs)
     members.emplace_back(to_lower(role), addresses_of(role));
@@ -72,7 +72,7 @@ std::string whole_config(const Job& job, std::string_view task, AddressesOf&& ad
 }
 
 // With dynamic workers a pod only knows itself and the pods that it must reach.
-std::string sparse_config(const Job& job, const PodSlot& slot, const Settings& settings,
+std::string sparse_config(const V1Job& job, const PodSlot& slot, const Settings& settings,
                           std::string_view task, bool without_servers = false) {
   Json workers = Json::object();
   Json servers = Json::array();
@@ -90,7 +90,7 @@ std::string task_of(const PodSlot& slot) {
   return fmt::format(R"({{"type":"{}","index":{}}})", to_lower(slot.role), slot.index);
 }
 
-void set_cluster_spec(const Job& job, const PodSlot& slot, const Settings& settings, Json& pod) {
+void set_cluster_spec(const V1Job& job, const PodSlot& slot, const Settings& settings, Json& pod) {
   Json* container = kube::find_container(pod, kTFJob.container);
   if (!is_distributed(job) || container == nullptr) return;
   const std::string task = task_of(slot);
@@ -104,7 +104,7 @@ void set_cluster_spec(const Job& job, const PodSlot& slot, const Settings& setti
 }
 
 // The size is that of print_json(addresses()) without the brackets.
-std::int64_t bytes_of_addresses(const Job& job, std::string_view role, const Settings& settings) {
+std::int64_t bytes_of_addresses(const V1Job& job, std::string_view role, const Settings& settings) {
   const std::int64_t count = replicas_of(job, role);
   if (count == 0) return 0;
   const std::string first = kube::print_json(Json(address(job, role, 0, settings)));
@@ -112,7 +112,7 @@ std::int64_t bytes_of_addresses(const Job& job, std::string_view role, const Set
 }
 
 // Measures the longest text of all pods.
-std::vector<GeneratedText> measure(const Job& job, const Settings& settings) {
+std::vector<GeneratedText> measure(const V1Job& job, const Settings& settings) {
   if (!is_distributed(job)) return {};
   const bool is_sparse = job.spec.enableDynamicWorker;
   GeneratedText text;
@@ -135,27 +135,27 @@ std::vector<GeneratedText> measure(const Job& job, const Settings& settings) {
   return {std::move(text)};
 }
 
-void check(const Job& job, kube::FieldErrors& errors, std::vector<std::string>&) {
+void check(const V1Job& job, kube::FieldErrors& errors, std::vector<std::string>&) {
   if (find_spec(job, kChief) && find_spec(job, kMaster))
     errors.push_back(
         kube::forbidden("spec.tfReplicaSpecs", "must not have more than 1 Chief or Master role"));
 }
 
 bool is_first_worker_done(const RoleState& role) {
-  const PodView* first = role.pods.empty() ? nullptr : role.pods.front();
+  const V1PodView* first = role.pods.empty() ? nullptr : role.pods.front();
   return first && first->phase == "Succeeded" && first->exit_code_of(kTFJob.container) == 0;
 }
 
 bool has_final_failure(const RoleState& role) {
   return role.spec->restartPolicy == "Never" &&
-         std::any_of(role.pods.begin(), role.pods.end(), [](const PodView* pod) {
+         std::any_of(role.pods.begin(), role.pods.end(), [](const V1PodView* pod) {
            return pod && pod->phase == "Failed" && !pod->is_deleting;
          });
 }
 
 // A failed pod fails the job, unless the job is restarting, or workers are dynamic. Departure
 // (docs/decisions/0056): a pod that never runs again fails the job also while other pods restart.
-void decide_about_failure(ReconcileContext& context, const RoleState& role,
+void decide_about_failure(V1JobContext& context, const RoleState& role,
                           const std::optional<JobCondition>& restarting) {
   if (restarting && !has_final_failure(role)) {
     context.set_condition(kRestarting, true, kRestarting, restarting->message);
@@ -167,7 +167,7 @@ void decide_about_failure(ReconcileContext& context, const RoleState& role,
                    context.job.metadata.key().to_string(), role.counters.failed, role.name));
 }
 
-void update_status(ReconcileContext& context) {
+void update_status(V1JobContext& context) {
   const std::string job = "TFJob " + context.job.metadata.key().to_string();
   const bool chief_decides = has_chief(context.job);
   std::optional<JobCondition> restarting;
@@ -186,7 +186,7 @@ void update_status(ReconcileContext& context) {
   }
 }
 
-void warn(const Job& job, std::vector<std::string>& out) {
+void warn(const V1Job& job, std::vector<std::string>& out) {
   if (const std::string& policy = job.spec.successPolicy; !policy.empty() && policy != "AllWorkers")
     out.push_back(fmt::format(
         "spec.successPolicy: \"{}\" counts as none; write AllWorkers, or leave it out", policy));

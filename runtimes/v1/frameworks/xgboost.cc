@@ -13,11 +13,11 @@ namespace {
 
 using kube::Json;
 
-bool is_master(const Job&, const PodSlot& slot) {
+bool is_master(const V1Job&, const PodSlot& slot) {
   return slot.role == kMaster;
 }
 
-void check(const Job& job, kube::FieldErrors& errors, std::vector<std::string>&) {
+void check(const V1Job& job, kube::FieldErrors& errors, std::vector<std::string>&) {
   if (!find_spec(job, kMaster))
     errors.push_back(kube::required(role_path(kXGBoostJob, kMaster), "must be present"));
   check_single_master(kXGBoostJob, job, errors);
@@ -25,7 +25,7 @@ void check(const Job& job, kube::FieldErrors& errors, std::vector<std::string>&)
 
 constexpr std::string_view kAddresses = "WORKER_ADDRS";
 
-void set_cluster_spec(const Job& job, const PodSlot& slot, const Settings&, Json& pod) {
+void set_cluster_spec(const V1Job& job, const PodSlot& slot, const Settings&, Json& pod) {
   const std::int64_t total = total_replicas(job);
   const std::int64_t rank = slot.index + (slot.role == kWorker ? replicas_of(job, kMaster) : 0);
   Environment env;
@@ -44,7 +44,7 @@ void set_cluster_spec(const Job& job, const PodSlot& slot, const Settings&, Json
   add_to_all_containers(env, pod);
 }
 
-std::vector<GeneratedText> measure(const Job& job, const Settings&) {
+std::vector<GeneratedText> measure(const V1Job& job, const Settings&) {
   const std::int64_t names = total_replicas(job) - 1;
   if (names < 1) return {};
   const auto shortest = static_cast<std::int64_t>(host(job, kWorker, 0).size());
@@ -57,7 +57,7 @@ std::vector<GeneratedText> measure(const Job& job, const Settings&) {
 }
 
 // Running is set before the end, also where no reconcile has seen the job run.
-void update_status(ReconcileContext& context) {
+void update_status(V1JobContext& context) {
   for (const RoleState& role : context.roles)
     if (role.counters.failed > 0 || (role.name == kMaster && role.counters.succeeded > 0))
       set_running(context, "XGBoostJob " + context.name() + " is running.");

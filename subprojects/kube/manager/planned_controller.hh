@@ -15,6 +15,7 @@
 #include "kube/client/yield.hh"
 #include "kube/manager/controller.hh"
 #include "kube/manager/decoded_objects.hh"
+#include "kube/manager/event_router.hh"
 #include "kube/manager/last_warning.hh"
 #include "kube/manager/plan_runner.hh"
 #include "kube/model/field_error.hh"
@@ -62,6 +63,14 @@ class PlannedController : public Controller {
 
   void forget(const std::string& uid) override { memories_.erase(uid); }
 
+  // A handler of a collection of children that are kept as StoredObjects: it enqueues the object
+  // that controls the child.
+  void on_child(const Stored& before, const Stored& after) {
+    const StoredObject& child = *(after ? after : before);
+    context_.router.enqueue_owner(context_.id, child.object_key.ns, child.controller_uid,
+                                  Debounce::kShort);
+  }
+
  protected:
   // A subject is one object in one reconcile. Whatever the caches do meanwhile, its parts stay as
   // they are.
@@ -81,13 +90,13 @@ class PlannedController : public Controller {
 
   // ---- what every kind supplies
 
-  // Returns why the object could not be decoded; nullptr if it could.
-  virtual const FieldErrors* errors_of(const Decoded& decoded) const = 0;
   // Observes, and plans by what it has observed.
   virtual Task<PlanOf> plan(const Subject& subject) = 0;
 
   // ---- what a kind may supply
 
+  // Returns why the object could not be decoded; nullptr if it could.
+  virtual const FieldErrors* errors_of(const Decoded& /*decoded*/) const { return nullptr; }
   // Reports the object that could not be decoded.
   virtual Plan plan_unreadable(const Subject& /*subject*/, const FieldErrors& errors) const {
     Plan report;

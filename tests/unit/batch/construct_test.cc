@@ -11,7 +11,7 @@ using kube::Json;
 namespace {
 
 Json pod_of(std::string_view name, std::string_view spec, std::optional<std::int32_t> index) {
-  const Job job = read_job(std::make_shared<const Json>(
+  const BatchJob job = read_job(std::make_shared<const Json>(
       with(yaml(fmt::format("{{metadata: {{name: {}, namespace: ns, uid: u}}}}", name)),
            fmt::format("{{spec: {}}}", spec))));
   Observed observed;

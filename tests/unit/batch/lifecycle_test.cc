@@ -368,11 +368,11 @@ TEST_CASE("counters alone make a minor status") {
   pod = with(pod,
              "{spec: {nodeName: local}, status: {phase: Running, conditions: [{type: Ready, "
              "status: 'True'}]}}");
-  const JobPlan counters = world.reconcile();
+  const BatchJobPlan counters = world.reconcile();
   CHECK(counters.status_patch.has_value());
   CHECK(counters.is_status_minor());
   pod = with(pod, "{status: {phase: Succeeded}}");
-  const JobPlan ended = world.reconcile();
+  const BatchJobPlan ended = world.reconcile();
   CHECK(ended.status_patch.has_value());
   CHECK_FALSE(ended.is_status_minor());
   CHECK(ended.is_status_first());

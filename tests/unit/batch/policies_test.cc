@@ -12,12 +12,12 @@ using kube::Json;
 
 namespace {
 
-Job job_of(std::string_view spec) {
+BatchJob job_of(std::string_view spec) {
   return read_job(std::make_shared<const Json>(
       with(yaml("{metadata: {name: j, namespace: ns}}"), fmt::format("{{spec: {}}}", spec))));
 }
 
-PodView pod_of(std::string_view status) {
+BatchPodView pod_of(std::string_view status) {
   return *view_pod(with(yaml("{metadata: {name: p, namespace: ns, uid: u}}"),
                         fmt::format("{{status: {}}}", status)));
 }
@@ -122,7 +122,7 @@ TEST_CASE("podFailurePolicy: the first rule that matches decides") {
                "index 0"},
        }) {
     INFO(row.rules << " of " << row.status);
-    const Job job = job_of("{podFailurePolicy: {rules: [" + row.rules + "]}}");
+    const BatchJob job = job_of("{podFailurePolicy: {rules: [" + row.rules + "]}}");
     const PolicyMatch match = match_pod_failure_policy(job, pod_of(row.status));
     CHECK(match.is_counted == row.is_counted);
     CHECK(match.fails_index == row.fails_index);
@@ -150,7 +150,7 @@ TEST_CASE("successPolicy: indexes, a count, or a count of indexes") {
            Row{"", "0-4", ""},
        }) {
     INFO(row.rules << " with " << row.succeeded);
-    const Job job =
+    const BatchJob job =
         job_of(fmt::format("{{completionMode: Indexed, completions: 5, parallelism: 5, "
                            "successPolicy: {{rules: [{}]}}}}",
                            row.rules));

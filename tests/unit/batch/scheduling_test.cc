@@ -64,7 +64,7 @@ struct Machine {
     return jobs.back();
   }
 
-  std::vector<std::shared_ptr<PodView>> views;
+  std::vector<std::shared_ptr<BatchPodView>> views;
   std::vector<PodPlan> plans() {
     views.clear();
     for (const Json& each : pods) views.push_back(view_pod(each));

@@ -32,17 +32,17 @@ World::World(std::string_view spec) {
   settle();
 }
 
-JobPlan World::reconcile() {
-  std::vector<std::shared_ptr<PodView>> views;
+BatchJobPlan World::reconcile() {
+  std::vector<std::shared_ptr<BatchPodView>> views;
   for (const auto& [name, pod] : all_pods) views.push_back(transform_pod(kube::print_json(pod)));
   Observed observed;
   for (const auto& view : views) observed.pods.push_back(view.get());
-  const Job read = read_job(std::make_shared<const Json>(job));
+  const BatchJob read = read_job(std::make_shared<const Json>(job));
   observed.job = job.is_null() ? nullptr : &read;
   observed.backoff = backoff_;
   observed.new_suffix = [this] { return fmt::format("{:05}", ++version_); };
   observed.now = now;
-  JobPlan made = plan(observed);
+  BatchJobPlan made = plan(observed);
   backoff_ = made.backoff;
 
   if (made.is_status_first()) write_status(made);

@@ -29,7 +29,7 @@ class World {
   explicit World(std::string_view spec);
 
   // Makes one plan, and executes it. There is no Job if the test has removed it.
-  JobPlan reconcile();
+  BatchJobPlan reconcile();
   void settle();
   void advance(std::int64_t seconds);  // the clock, and settles
   void patch_job(std::string_view patch);
