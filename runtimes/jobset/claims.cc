@@ -80,7 +80,7 @@ void ensure_claims(JobSetContext& context) {
 }
 
 void read_claims_of_new_pods(JobSetContext& context) {
-  if (context.jobset.spec.volumeClaimPolicies.empty() || !starts_pods(context.plan)) return;
+  if (!starts_pods(context.plan)) return;
   for_each_claim(context.jobset, [&](const VolumeClaimPolicy&, const kube::Json& from) {
     const kube::NamedObject named = claim_object(context.jobset, from);
     const kube::ReadObject* const known = known_claim(context, named.key.name);

@@ -60,7 +60,7 @@ void run(JobSetContext& context) {
 
 void plan_by(JobSetContext& context) {
   run(context);
-  read_claims_of_new_pods(context);
+  if (!context.jobset.spec.volumeClaimPolicies.empty()) read_claims_of_new_pods(context);
   context.plan.read_stamp.failures = context.failed_pods;
   if (!context.plan.needs_objects.empty()) {
     kube::Plan needs;

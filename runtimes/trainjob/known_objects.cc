@@ -54,10 +54,14 @@ kube::NamedObject snapshot_object(const TrainJob& job) {
   return {kube::kConfigMaps, {job.metadata.ns, snapshot_name(job.metadata.name)}};
 }
 
+const kube::Resource& runtime_resource(const TrainJob& job) {
+  return is_cluster_scoped(job.spec.runtimeRef) ? kClusterTrainingRuntimes : kTrainingRuntimes;
+}
+
 kube::NamedObject runtime_object(const TrainJob& job) {
-  const RuntimeRef& ref = job.spec.runtimeRef;
-  if (is_cluster_scoped(ref)) return {kClusterTrainingRuntimes, {"", ref.name}};
-  return {kTrainingRuntimes, {job.metadata.ns, ref.name}};
+  const kube::Resource& resource = runtime_resource(job);
+  return {resource,
+          {resource.namespaced ? job.metadata.ns : std::string(), job.spec.runtimeRef.name}};
 }
 
 kube::ReadStamp stamp_of(const TrainJobObserved& observed) {
@@ -70,16 +74,16 @@ const kube::ReadObject* known_snapshot(const TrainJobObserved& observed) {
   static const kube::ReadObject kAbsent;
   for (const auto& each : observed.objects.entries()) {
     if (each.is_known && is_snapshot_name(each.name.key.name, observed.job.metadata.name) &&
-        each.name.resource == kube::kConfigMaps)
+        each.name.resource.plural == kube::kConfigMaps.plural)
       return is_current(observed, each.read) ? &each.read : nullptr;
   }
   return has_never_been_reconciled(observed) ? &kAbsent : nullptr;
 }
 
 const kube::ReadObject* known_runtime(const TrainJobObserved& observed) {
-  const RuntimeRef& ref = observed.job.spec.runtimeRef;
-  const auto& resource = is_cluster_scoped(ref) ? kClusterTrainingRuntimes : kTrainingRuntimes;
-  const kube::ReadObject* const read = observed.objects.find(resource, ref.name);
+  const TrainJob& job = observed.job;
+  const kube::ReadObject* const read =
+      observed.objects.find(runtime_resource(job), job.spec.runtimeRef.name);
   return read && read->is_new ? read : nullptr;
 }
 

@@ -19,6 +19,7 @@ bool is_blocked_by_objects(const TrainJobStatus& status);
 
 std::string snapshot_name(std::string_view job_name);
 kube::NamedObject snapshot_object(const TrainJob& job);
+const kube::Resource& runtime_resource(const TrainJob& job);
 kube::NamedObject runtime_object(const TrainJob& job);
 
 // The stamp of what is read now.

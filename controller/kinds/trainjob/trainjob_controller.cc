@@ -119,8 +119,8 @@ Result<void> TrainJobController::complete(const Subject& subject, TrainJobPlan& 
 }
 
 void TrainJobController::on_done(const Subject& subject, const TrainJobPlan&) {
-  const kube::NamedObject runtime = runtime_object(*subject.decoded->job);
-  subject.memory->objects.forget(runtime.resource, runtime.key.name);
+  const TrainJob& job = *subject.decoded->job;
+  subject.memory->objects.forget(runtime_resource(job), job.spec.runtimeRef.name);
   if (!subject.memory->record.awaits(JobStep::kJobSet)) return;
   if (const Subject now = current(subject); now.stored) measure(now);
 }

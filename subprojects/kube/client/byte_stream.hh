@@ -34,7 +34,7 @@ class ByteStream {
   // Returns true while a read would have to wait: the socket has no bytes (a TLS alert is some), no
   // error and no end of the stream.
   virtual bool is_quiet() = 0;
-  // Tells the peer that nothing more will come; reading goes on.
+  // Reports to the peer that nothing more will come; reading goes on.
   virtual void end_writing() = 0;
   virtual void close() = 0;
   // It is called for an accepted connection before its handshake. Waits until the peer has sent

@@ -199,8 +199,11 @@ class PlannedController : public Controller {
     if (auto completed = complete(subject, made); !completed)
       co_return tl::unexpected(completed.error());
     const bool is_last = made.is_status_minor() && made.status_patch.has_value();
+    // Two pointers are kept in a std::function without an allocation.
+    const std::pair<const Subject&, const PlanOf&> run_for(subject, made);
     auto done = co_await context_.plan_runner.run(
-        ref_of(subject), std::move(static_cast<Plan&>(made)), [&] { on_status(subject, made); });
+        ref_of(subject), std::move(static_cast<Plan&>(made)),
+        [this, &run_for] { on_status(run_for.first, run_for.second); });
     NamedObjects& known = subject.memory->objects;
     known.end_first_plan();
     if (done) {

@@ -99,8 +99,8 @@ class NamedObjects {
   // Returns an index: the entry of this object, or the end.
   std::size_t place_of(const Resource& resource, std::string_view name) const {
     std::size_t at = 0;
-    while (at < entries_.size() &&
-           !(entries_[at].name.key.name == name && entries_[at].name.resource == resource))
+    while (at < entries_.size() && !(entries_[at].name.key.name == name &&
+                                     entries_[at].name.resource.has_same_objects(resource)))
       ++at;
     return at;
   }

@@ -326,9 +326,9 @@ TEST_CASE("print_yaml looks as kubectl's output does") {
              "k":"é", "l":"<<", "m":"tab\there", "n":"no", "o":"$(X)", "p":"*x", "q":"1.5Gi", "r":"a\nb", "s":"a\n\n"},
     "yes":"~"
 }
-})");
+})x");
   REQUIRE(value);
-CHECK(print_yaml(*value) == R"x(kind: Job
+  CHECK(print_yaml(*value) == R"x(kind: Job
 spec:
   args:
   - --nodes=2
