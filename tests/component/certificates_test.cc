@@ -221,7 +221,7 @@ TEST_CASE_METHOD(Fixture, "clients trust a new CA before it is used, and the old
   keeper->lead();
   run_until_idle(1);
   REQUIRE(trusted.size() == 1);
-  CHECK(trusted[0].ends_with(oldest.ca_certificate));
+  CHECK_THAT(trusted[0], kube::test::ends_with(oldest.ca_certificate));
   CHECK(trusted[0].size() > oldest.ca_certificate.size());
   // Pods have mounted a ConfigMap with the CA: the kubelet takes up to two and a half minutes.
   for (std::size_t requests = 2; requests <= 8; ++requests) {

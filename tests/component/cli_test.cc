@@ -208,6 +208,6 @@ TEST_CASE("called as upstream's /manager, the program takes the Training Operato
     CAPTURE(row.says);
     const Outcome outcome = run(row.words);
     CHECK(outcome.code == kExitRefused);
-    CHECK_THAT(outcome.err, Catch::Contains(row.says));
+    CHECK_THAT(outcome.err, kube::test::contains(row.says));
   }
 }

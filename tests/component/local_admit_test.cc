@@ -43,7 +43,7 @@ TEST_CASE_METHOD(Ruled, "a job is refused as its webhook refuses it, and reads w
   CHECK_THAT(refused.error().message,
              Catch::StartsWith("admission webhook \"validator.trainjob.trainer.kubeflow.org\" "
                                "denied the request: ") &&
-                 Catch::Contains(name));
+                 kube::test::contains(name));
   REQUIRE(create(kClusterTrainingRuntimes, runtime, "kubectl"));
   CHECK(create(kTrainJobs, trainjob(name), "kubectl"));
 }

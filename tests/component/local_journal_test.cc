@@ -275,7 +275,7 @@ TEST_CASE("an object that can neither be read nor moved stays, and the start goe
     CHECK_THAT(blocked.unreadable.front(),
                Catch::Contains("ConfigMap default/object-1 cannot be read") &&
                    Catch::Contains("stays in " + file.string()) &&
-                   Catch::Contains(in_the_way.string()) && Catch::Contains("start again"));
+                   kube::test::contains(in_the_way.string()) && Catch::Contains("start again"));
   }
   std::filesystem::remove(in_the_way);
   const Journaled moved(file);
@@ -290,7 +290,7 @@ TEST_CASE("a file that is no database, or a newer one, is refused by name") {
   REQUIRE(owned);
   SECTION("no database") {
     std::ofstream(file) << std::string(5'000, 'x');
-    CHECK_THAT(Journal::open(*owned).error().message, Catch::Contains(file.string()));
+    CHECK_THAT(Journal::open(*owned).error().message, kube::test::contains(file.string()));
   }
   SECTION("of a newer version") {
     REQUIRE(Journal::open(*owned));
@@ -300,11 +300,11 @@ TEST_CASE("a file that is no database, or a newer one, is refused by name") {
             SQLITE_OK);
     sqlite3_close(database);
     CHECK_THAT(Journal::open(*owned).error().message,
-               Catch::Contains(file.string()) && Catch::Contains("newer version"));
+               kube::test::contains(file.string()) && Catch::Contains("newer version"));
   }
   SECTION("a folder that was removed") {
     std::filesystem::remove_all(folder.path);
-    CHECK_THAT(Journal::open(*owned).error().message, Catch::Contains(file.string()));
+    CHECK_THAT(Journal::open(*owned).error().message, kube::test::contains(file.string()));
   }
 }
 
@@ -316,7 +316,7 @@ TEST_CASE("a state directory has one holder, and its files one reader") {
   const auto second = StateDirectory::lock(path);
   REQUIRE_FALSE(second);
   CHECK_THAT(second.error().message,
-             Catch::Contains(path.string()) &&
+             kube::test::contains(path.string()) &&
                  Catch::Contains("(process " + std::to_string(::getpid()) + ")"));
   const node::OwnedDirectory& files = (*first)->folder();
   CHECK_FALSE(files.read("kubeconfig"));

@@ -130,12 +130,15 @@ TEST_CASE("a pod's end is not lost where it cannot be written at once", "[node]"
   test.until_phase("p", "Succeeded");
 }
 
-TEST_CASE("a termination message that is no file, or has no end, is none", "[node]") {
+TEST_CASE("a termination message that is no file is none, and one without an end is cut",
+          "[node]") {
   NodeTest test(3);
   test.api->put(make_pod("fifo", sh("rm /dev/termination-log; mkfifo /dev/termination-log")));
   test.until_phase("fifo", "Succeeded");
+  CHECK(test.api->ended("fifo").get_string("message").empty());
   test.api->put(make_pod("zero", sh("ln -sf /dev/zero /dev/termination-log")));
   test.until_phase("zero", "Succeeded");
+  CHECK(test.api->ended("zero").get_string("message").size() == 4'096);
 }
 
 TEST_CASE("ranks find each other by name on one port, two jobs side by side", "[node]") {

@@ -327,7 +327,7 @@ TEST_CASE("probes are reached by both families where no host is named") {
     CHECK(get(io, url, "/")->status == 404);
     dead = "the serving thread has not run for 20 s";
     CHECK(get(io, url, "/healthz")->status == 503);
-    CHECK_THAT(get(io, url, "/healthz")->body, Catch::Contains(dead));
+    CHECK_THAT(get(io, url, "/healthz")->body, kube::test::contains(dead));
     dead.clear();
   }
 }

@@ -127,7 +127,7 @@ TEST_CASE_METHOD(Fixture, "M8: a job that is gone is left alone") {
   REQUIRE(cache<kube::StoredObject>(all_of(pytorch())).remove(job("200")));
   CHECK(sent().empty());
   // Its pods end after it.
-  REQUIRE(cache<v1::PodView>(v1_pods()).upsert(pod("n", "12", "Failed")));
+  REQUIRE(cache<v1::V1PodView>(v1_pods()).upsert(pod("n", "12", "Failed")));
   CHECK(sent().empty());
   for (const v1::Framework* framework : v1::frameworks())
     REQUIRE(reconcile(std::string(framework->singular) + "-controller", {"n", "never"}));
@@ -140,7 +140,7 @@ TEST_CASE_METHOD(Fixture, "with upstream's CRDs a status is written once, and re
   REQUIRE(cache<kube::StoredObject>(all_of(pytorch())).upsert(job("6", more)));
   api.on("DELETE", kPods + "/p-worker-0").always().answer(200, "{}");
   sent();
-  auto& pods = cache<v1::PodView>(v1_pods());
+  auto& pods = cache<v1::V1PodView>(v1_pods());
   const auto failed = [this](const char* uid) {
     Json made = *kube::parse_json(pod("n", std::to_string(++version), "Failed"));
     made["metadata"].set("uid", uid);
@@ -161,7 +161,7 @@ TEST_CASE_METHOD(Fixture, "with upstream's CRDs a status is written once, and re
 }
 
 TEST_CASE_METHOD(Fixture, "what enqueues a job") {
-  auto& pods = cache<v1::PodView>(v1_pods());
+  auto& pods = cache<v1::V1PodView>(v1_pods());
   auto& services = cache<kube::StoredObject>(v1_services());
   const auto name = [](const char* when) { return std::string(kController) + " n/p " + when; };
   REQUIRE(pods.upsert(pod("n", "10", "Pending")));  // its own creation
@@ -270,7 +270,7 @@ TEST_CASE("what why and logs say of a V1 job") {
     CHECK(state->is_failed == row.is_failed);
     std::string all = state->message + state->next_step;
     for (const std::string& each : state->evidence) all += each;
-    CHECK_THAT(all, Catch::Contains(row.says));
+    CHECK_THAT(all, kube::test::contains(row.says));
   }
   const auto meta = kube::ObjectMeta::of(*kube::parse_json(pod("n", "1", "Running")));
   const auto place = kind->logs->read_place(meta);

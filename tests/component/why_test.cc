@@ -102,7 +102,7 @@ TEST_CASE_METHOD(Fixture, "the report has last lines, and warnings of Jobs, pods
   CHECK(code == kExitDone);
   CHECK(text.starts_with("TrainJob ns/j: Running (NodesReady): a file lock fails on a network"));
   for (const char* part : {"of the Job", "of the claim", "of the pod", "No locks available"})
-    CHECK(text.find(part) != std::string::npos);
+    CHECK_THAT(text, kube::test::contains(part));
   CHECK(text.find("of another") == std::string::npos);
 }
 

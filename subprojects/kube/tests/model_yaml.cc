@@ -318,6 +318,7 @@ TEST_CASE("ordinary use of anchors and merge keys stays far from the limit") {
   CHECK(value->get_array("jobs").size() == 5'000);
 }
 
+// "-c" is quoted, unlike there, since such a text could be read as a number.
 TEST_CASE("print_yaml looks as kubectl's output does") {
   const auto value = parse_json(
       R"x({"kind":"Job","spec":{"n":3,"on":true,"empty":{},"none":[],"nothing":null,"r":0.5,
@@ -332,7 +333,7 @@ TEST_CASE("print_yaml looks as kubectl's output does") {
 spec:
   args:
   - --nodes=2
-  - -c
+  - "-c"
   - |
     python train.py
     echo done
@@ -341,7 +342,7 @@ spec:
   - - 1
     - - 2
   empty: {}
-  n: 3
+  "n": 3
   none: []
   nothing: null
   "on": true

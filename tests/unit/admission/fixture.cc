@@ -171,6 +171,16 @@ Json apply(const AdmissionRequest& request, const AdmissionAnswer& answer) {
   return object;
 }
 
+void check_consistent(const AdmissionRequest& request, const AdmissionAnswer& answer) {
+  CAPTURE(answer.message);
+  CHECK(answer.is_allowed == answer.message.empty());
+  CHECK(answer.is_allowed == answer.reason.empty());
+  CHECK(answer.is_allowed == (answer.code == 200));
+  if (!answer.is_allowed) CHECK(answer.json_patch.is_null());
+  if (answer.json_patch.is_null()) return;
+  CHECK(apply(request, answer) != request.object);
+}
+
 AdmissionAnswer validate_runtime(const AdmissionRequest& request) {
   return trainer::validate_runtime(request, PipelineOptions(production_plugins()));
 }

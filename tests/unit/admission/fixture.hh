@@ -40,6 +40,10 @@ struct Cluster {
 AdmissionAnswer validate_runtime(const AdmissionRequest& request);
 AdmissionNeeds needs_of(const AdmissionRequest& request, const kube::Json* runtime = nullptr);
 
+// Checks that a refusal says why, and that an answer that allows has no reason and a patch that
+// fits.
+void check_consistent(const AdmissionRequest& request, const AdmissionAnswer& answer);
+
 // The object as it is after the answer's JSON Patch.
 kube::Json apply(const AdmissionRequest& request, const AdmissionAnswer& answer);
 

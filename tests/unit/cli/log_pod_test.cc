@@ -88,14 +88,29 @@ TEST_CASE("init containers are included only where they failed") {
 }
 
 TEST_CASE("malformed pods are read without a crash") {
-  for (
-      const char* text :
-      {"null", "[]", "{}", R"({"metadata":7})", R"({"metadata":{"name":"x"}})",
-       R"({"metadata":{"name":"x","labels":{"jobset.sigs.k8s.io/replicatedjob-name":"n"}},"status":[]})",
-       R"({"metadata":{"name":"x","labels":{"jobset.sigs.k8s.io/replicatedjob-name":"n"}},
-                               "status":{"containerStatuses":[7,{"name":1,"state":3,"restartCount":"x"}]}})"}) {
+  for (const char* text :
+       {"null", "[]", "{}", R"({"metadata":7})", R"({"metadata":{"name":"x"}})"}) {
     CAPTURE(text);
-    CHECK_NOTHROW(LogPod::read(*kube::parse_json(text), kHook));
+    CHECK_FALSE(LogPod::read(*kube::parse_json(text), kHook));
+  }
+  for (const auto& [status, containers] : std::vector<std::pair<std::string, std::size_t>>{
+           {"[]", 0},
+           {R"({"containerStatuses":[7,{"name":1,"state":3,"restartCount":"x"}]})", 2}}) {
+    CAPTURE(status);
+    const auto read = LogPod::read(
+        *kube::parse_json(
+            R"({"metadata":{"name":"x","labels":{"jobset.sigs.k8s.io/replicatedjob-name":"n"}},)"
+            R"("status":)" +
+            status + "}"),
+        kHook);
+    REQUIRE(read);
+    REQUIRE(read->containers.size() == containers);
+    for (const LogContainer& container : read->containers) {
+      CHECK(container.name.empty());
+      CHECK(container.restarts == 0);
+      CHECK_FALSE(container.has_log);
+      CHECK_FALSE(container.exit_code);
+    }
   }
 }
 

@@ -364,9 +364,11 @@ TEST_CASE("the first line names the cause") {
     const WhyReport report = report_of(row);
     const std::string text = report.to_text();
     CAPTURE(text);
+    CHECK(row.cause.empty() == row.name.empty());
     CHECK(report.cause.empty() == row.name.empty());
-    CHECK(text.substr(0, text.find('\n')).find(row.cause) != std::string::npos);
-    if (!row.name.empty()) CHECK_FALSE(report.next_step.empty());
+    if (row.name.empty()) continue;
+    CHECK_THAT(text.substr(0, text.find('\n')), kube::test::contains(row.cause));
+    CHECK_FALSE(report.next_step.empty());
   }
 }
 

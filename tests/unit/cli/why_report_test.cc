@@ -131,7 +131,7 @@ TEST_CASE("advice names the program as it was called") {
          {job("Failed", "FailedJobs", ""), job("Pending", "ContainersCrashing", "")}) {
       const WhyReport report = why(asked, {}, {}, kNone, program);
       CAPTURE(report.next_step);
-      CHECK(report.next_step.find(command) != std::string::npos);
+      CHECK_THAT(report.next_step, kube::test::contains(command));
     }
   }
 }

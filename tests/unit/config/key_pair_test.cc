@@ -38,7 +38,7 @@ TEST_CASE("a key pair has the wire form that sshd reads") {
   CHECK(pem.ends_with("-----END EC PRIVATE KEY-----\n"));
 
   const std::string prefix = "ecdsa-sha2-nistp521 ";
-  REQUIRE(pair->public_key.starts_with(prefix));
+  REQUIRE_THAT(pair->public_key, kube::test::starts_with(prefix));
   REQUIRE(pair->public_key.ends_with("\n"));
   const auto blob = kube::base64_decode(
       pair->public_key.substr(prefix.size(), pair->public_key.size() - prefix.size() - 1));

@@ -118,7 +118,7 @@ TEST_CASE("Jobs") {
                    "selector: {matchLabels: {u: v}}}\nstatus: {" +
                    status + "}");
     const std::string end = R"(,"60m","a,b","x,w","u=v"])";
-    REQUIRE(text.ends_with(end));
+    REQUIRE_THAT(text, kube::test::ends_with(end));
     return text.substr(0, text.size() - end.size());
   };
   CHECK(job("completions: 3, ", "succeeded: 1, startTime: '2026-01-01T00:59:00Z'") ==

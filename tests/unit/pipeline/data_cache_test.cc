@@ -254,7 +254,7 @@ TEST_CASE("sizes that cannot be, or that Kueue does not count, are refused", "[c
     REQUIRE(errors.size() == (*row.detail == '\0' ? 0U : 1U));
     if (errors.empty()) continue;
     CHECK(errors[0].path == "spec.initializer.dataset.env[1].value");
-    CHECK(errors[0].detail.find(row.detail) == 0);
+    CHECK_THAT(errors[0].detail, kube::test::starts_with(row.detail));
     // A job that was accepted before there was this rule goes on with the runtime's sizes.
     const Built result = built(job, builtin_runtime());
     CHECK(result.ignored == errors);
@@ -398,7 +398,7 @@ TEST_CASE("a cache that serves nothing, or that has no size, is warned about", "
     INFO(row.image);
     const auto warnings = warn_trainjob(cached_job(row.env), guide_runtime(row.image));
     REQUIRE(warnings.size() == (*row.warning == '\0' ? 0U : 1U));
-    if (!warnings.empty()) CHECK(warnings[0].find(row.warning) == 0);
+    if (!warnings.empty()) CHECK_THAT(warnings[0], kube::test::starts_with(row.warning));
   }
 }
 

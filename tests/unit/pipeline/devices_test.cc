@@ -86,7 +86,7 @@ TEST_CASE("the page of GPU sharing prints the rule", "[devices]") {
                          row.source);
   INFO("the page lacks this table:\n" << table);
   const std::string page = text_of_file("docs/users/gpu-sharing.md");
-  CHECK(page.find(table) != std::string::npos);
+  CHECK_THAT(page, kube::test::contains(table));
 }
 
 }  // namespace

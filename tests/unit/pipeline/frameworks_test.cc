@@ -199,7 +199,7 @@ TEST_CASE("an initializer that the runtime cannot run is refused", "[initializer
     REQUIRE(errors.size() == (*row.part == '\0' ? 0U : 1U));
     if (errors.empty()) continue;
     CHECK(errors[0].path == "spec.runtimeRef");
-    CHECK(errors[0].detail.find(row.part) == 0);
+    CHECK_THAT(errors[0].detail, kube::test::starts_with(row.part));
   }
 }
 

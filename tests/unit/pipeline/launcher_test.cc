@@ -322,7 +322,7 @@ TEST_CASE("several trainings where one was meant are warned about", "[launcher][
     const auto warnings =
         warn_trainjob(annotated(row.annotation, row.trainer), runtime_with_torch(row.torch));
     REQUIRE(warnings.size() == (*row.warning == '\0' ? 0U : 1U));
-    if (!warnings.empty()) CHECK(warnings[0].find(row.warning) == 0);
+    if (!warnings.empty()) CHECK_THAT(warnings[0], kube::test::starts_with(row.warning));
   }
 }
 

@@ -126,7 +126,7 @@ TEST_CASE("a list is passed where mpirun is in sight and says nothing itself", "
     CHECK((list == "A") == row.is_passed);
     const auto warnings = warnings_about_env("{" + trainer + "}");
     REQUIRE(warnings.size() == (row.warning ? 1U : 0U));
-    if (row.warning) CHECK(warnings[0].find(row.warning) != std::string::npos);
+    if (row.warning) CHECK_THAT(warnings[0], kube::test::contains(row.warning));
   }
   CHECK(list_of("{command: [mpirun], env: [{name: OMPI_MCA_mca_base_env_list, value: 'A;Z=1'}]}") ==
         "A;Z=1");  // the job's own

@@ -254,7 +254,7 @@ TEST_CASE("managers who contradict each other are both named", "[patches]") {
   REQUIRE(warnings.size() == 1);
   for (const char* part :
        {"\"acme.io/0\"", "\"acme.io/1\"", "replicatedJobs[node]", "nodeSelector[pool]"})
-    CHECK(warnings[0].find(part) != std::string::npos);
+    CHECK_THAT(warnings[0], kube::test::contains(part));
 }
 
 TEST_CASE("what a patch adds and nothing uses is warned about", "[patches]") {

@@ -69,7 +69,7 @@ TEST_CASE("a pod of too many containers or resources is refused before anything 
       REQUIRE(built.has_value() == (extra == 0));
       if (built) continue;
       CHECK(paths_of(built.error()) == Words{"spec.runtimeRef"});
-      CHECK_THAT(built.error()[0].detail, Catch::Contains(row.refusal));
+      CHECK_THAT(built.error()[0].detail, kube::test::contains(row.refusal));
     }
   }
 }
@@ -229,7 +229,7 @@ TEST_CASE("failure policies of a runtime that no JobSet could have are warned ab
       REQUIRE(warnings.size() == (*row.where == '\0' ? 0U : 1U));
       const std::string path =
           is_default ? "spec.runPolicy.failurePolicy" : "spec.template.spec.failurePolicy";
-      if (!warnings.empty()) CHECK(warnings[0].find(path + row.where) == 0);
+      if (!warnings.empty()) CHECK_THAT(warnings[0], kube::test::starts_with(path + row.where));
     }
 }
 

@@ -75,12 +75,12 @@ TEST_CASE("a framework without the trainer's label, or with two, is warned about
   const auto index = std::find(row.names.begin(), row.names.end(), row.job) - row.names.begin();
   CHECK(found[0].starts_with("spec.template.spec.replicatedJobs[" + std::to_string(index) +
                              "].template.metadata.labels: job \"" + row.job + "\" has "));
-  CHECK(found[0].find(row.text) != std::string::npos);
+  CHECK_THAT(found[0], kube::test::contains(row.text));
   CHECK(result.runtime_warnings[0].in_runtime == found[0]);
   CHECK(result.runtime_warnings[0].text.starts_with(
       "spec.runtimeRef: in ClusterTrainingRuntime \"rt\", job \"" + std::string(row.job) +
       "\" has "));
-  CHECK(result.runtime_warnings[0].text.find(row.text) != std::string::npos);
+  CHECK_THAT(result.runtime_warnings[0].text, kube::test::contains(row.text));
 }
 
 TEST_CASE("a patch may give the label to a job", "[label]") {

@@ -701,17 +701,25 @@ TEST_CASE("no job waits for the CA of its reports") {
   }
 }
 
-TEST_CASE("hostile children never throw") {
-  const auto jobset = GENERATE(
-      "{metadata: {name: j}}", "{metadata: {name: j, ownerReferences: 5}, spec: 7, status: []}",
-      "{metadata: {name: j, ownerReferences: [{uid: job-uid, controller: true}]}, spec: "
-      "{replicatedJobs: [{name: node, replicas: -5, "
-      "template: {spec: {parallelism: 99999999999}}}]}, status: {restarts: -3, "
-      "replicatedJobsStatus: [{name: ghost, active: 5}], conditions: "
-      "[{type: Completed}, {}]}}",
-      "{metadata: {name: j, ownerReferences: [{uid: job-uid, controller: true}], "
-      "deletionTimestamp: x}, spec: {suspend: true, "
-      "replicatedJobs: [{name: node, template: text}, {name: node}]}}");
+TEST_CASE("whatever shape its children have, a job has a phase and a reason") {
+  struct Row {
+    const char* jobset;
+    const char* reason;  // nullptr: the store keeps no object of this shape
+  };
+  const Row row = GENERATE(
+      Row{"{metadata: {name: j}}", "JobSetNameTaken"},
+      Row{"{metadata: {name: j, ownerReferences: 5}, spec: 7, status: []}", nullptr},
+      Row{"{metadata: {name: j, ownerReferences: [{uid: job-uid, controller: true}]}, spec: "
+          "{replicatedJobs: [{name: node, replicas: -5, "
+          "template: {spec: {parallelism: 99999999999}}}]}, status: {restarts: -3, "
+          "replicatedJobsStatus: [{name: ghost, active: 5}], conditions: "
+          "[{type: Completed}, {}]}}",
+          "Scheduling"},
+      Row{"{metadata: {name: j, ownerReferences: [{uid: job-uid, controller: true}], "
+          "deletionTimestamp: x}, spec: {suspend: true, "
+          "replicatedJobs: [{name: node, template: text}, {name: node}]}}",
+          nullptr});
+  CAPTURE(row.jobset);
   World world;
   PodSpec pod;
   pod.index = -7;
@@ -720,9 +728,10 @@ TEST_CASE("hostile children never throw") {
   pod.name = "stray";
   pod.replicated_job = "none";
   world.put_pod(pod);
-  const Json object = yaml(jobset);
+  const Json object = yaml(row.jobset);
   auto typed = read_jobset(object);
-  if (!typed) return SUCCEED("the store keeps no such object");
+  REQUIRE(typed.has_value() == (row.reason != nullptr));
+  if (!typed) return;
   const TrainJob job = world.job();
   kube::NamedObjects objects;
   objects.set(snapshot_object(job), {.object = std::make_shared<const Json>(Json::object())});
@@ -732,7 +741,11 @@ TEST_CASE("hostile children never throw") {
   for (const auto& [name, view] : world.pods) observed.pods.push_back(view.get());
   observed.pods.push_back(nullptr);
   observed.now = world.now;
-  CHECK_NOTHROW(plan_trainjob(observed, PipelineOptions(production_plugins())));
+  const auto plan = plan_trainjob(observed, PipelineOptions(production_plugins()));
+  REQUIRE(plan.status_patch);
+  const Json& status = *plan.status_patch->find("status");
+  CHECK(status.get_string("phase") == "Pending");
+  CHECK(status.get_string("reason") == row.reason);
 }
 
 }  // namespace

@@ -285,7 +285,8 @@ TEST_CASE("what is admitted and will not do what it says is warned about") {
     const auto answer = trainer::validate_v1job(request, framework_of(row.kind));
     CHECK(answer.is_allowed);
     REQUIRE(answer.warnings.size() == (*row.warning == '\0' ? 0U : 1U));
-    if (!answer.warnings.empty()) CHECK(answer.warnings[0].find(row.warning) == 0);
+    if (!answer.warnings.empty())
+      CHECK_THAT(answer.warnings[0], kube::test::starts_with(row.warning));
   }
 }
 
