@@ -55,8 +55,8 @@ struct Fixture : trainer::test::IdleManager {
           200, job_text(std::to_string(++version), kube::print_json(patch->get("status"))));
     });
   }
-  kube::ObjectCache<batch::PodView>& batch_pods_cache() {
-    return cache<batch::PodView>(batch_pods());
+  kube::ObjectCache<batch::BatchPodView>& batch_pods_cache() {
+    return cache<batch::BatchPodView>(batch_pods());
   }
   void see_job() {
     REQUIRE(cache<kube::StoredObject>(all_of(kube::kJobs)).upsert(job_text("5")));

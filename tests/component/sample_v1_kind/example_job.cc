@@ -9,16 +9,16 @@ namespace {
 
 namespace v1 = trainer::v1;
 
-bool is_master(const v1::Job&, const v1::PodSlot& slot) {
+bool is_master(const v1::V1Job&, const v1::PodSlot& slot) {
   return slot.index == 0;
 }
 
-void check(const v1::Job& job, kube::FieldErrors& errors, std::vector<std::string>&) {
+void check(const v1::V1Job& job, kube::FieldErrors& errors, std::vector<std::string>&) {
   if (v1::find_spec(job, v1::kWorker) == nullptr)
     errors.push_back(kube::required("spec.exampleReplicaSpecs.Worker", "must be present"));
 }
 
-void set_cluster_spec(const v1::Job& job, const v1::PodSlot& slot, const v1::Settings&,
+void set_cluster_spec(const v1::V1Job& job, const v1::PodSlot& slot, const v1::Settings&,
                       kube::Json& pod) {
   v1::Environment env;
   env.set("RANK", std::to_string(slot.index));

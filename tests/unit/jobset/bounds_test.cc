@@ -180,7 +180,7 @@ TEST_CASE("a condition whose message is cut is written and announced once") {
     const auto jobset = read_jobset(world.jobset());
     REQUIRE(jobset);
     const Observed observed{*jobset};
-    ReconcileContext context(observed);
+    JobSetContext context(observed);
     for (ReplicatedJobState& rjob : context.rjobs) {
       REQUIRE(rjob.stored);
       rjob.counters = *rjob.stored;

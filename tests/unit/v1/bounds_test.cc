@@ -144,7 +144,7 @@ TEST_CASE("a job whose generated texts are too large is refused, and nothing of 
     const auto answer = admit(make_job(row.kind, row.roles, row.more, row.name));
     INFO(answer.message);
     CHECK(answer.is_allowed == (*row.error == '\0'));
-    CHECK_THAT(answer.message, kube::test::contains(row.error));
+    if (*row.error != '\0') CHECK_THAT(answer.message, kube::test::contains(row.error));
   }
   // The job was stored before there was this rule, or scaled.
   World world;
@@ -175,10 +175,10 @@ TEST_CASE("many containers with the names of many pods are refused") {
 
 TEST_CASE("one reconcile builds a bounded number of bytes") {
   const Framework& framework = framework_of("TFJob");
-  Job job = read(make_job("TFJob", "Worker*4000"));
+  V1Job job = read(make_job("TFJob", "Worker*4000"));
   job.metadata.ns = "ns";
   const kube::NamedObjects none;
-  const JobPlan first =
+  const V1JobPlan first =
       plan({framework, job, {}, {}, none, {}, {}, Settings(), kube::Time::from_seconds(1)});
   std::int64_t bytes = 0;
   for (const kube::Action& action : first.actions)
@@ -207,7 +207,7 @@ TEST_CASE("words that no process can be started with are refused at creation onl
     update.object["spec"]["runPolicy"].set("suspend", true);
     CHECK(trainer::validate_v1job(update, framework_of("PyTorchJob")).is_allowed);
     // MPIJobs are checked at each reconcile: a running one has its rules without this one.
-    const Job mpi = read(
+    const V1Job mpi = read(
         make_job("MPIJob", "Launcher Worker",
                  std::regex_replace(container, std::regex("pytorch"), "mpi") + member + "}]}}}}"));
     CHECK_FALSE(validate_create(framework_of("MPIJob"), mpi).errors.empty());
@@ -225,7 +225,7 @@ TEST_CASE("nprocPerNode: a number of processes that no machine has") {
     INFO(text << answer.message);
     CHECK(answer.is_allowed == is_allowed);
   }
-  const Job stored =
+  const V1Job stored =
       read(make_job("PyTorchJob", "Master Worker*3", "nprocPerNode: '9223372036854775807'"));
   int pods = 0;
   for (const Json& child : all_children(framework_of("PyTorchJob"), stored, Settings())) {
@@ -312,7 +312,7 @@ TEST_CASE("whatever the numbers of a job are, none that is rendered is negative 
       const Json object = job_of_numbers(*framework, random, drawn);
       INFO(kube::print_json(object));
       const auto answer = admit(object);
-      const Job job = read(object);
+      const V1Job job = read(object);
       Settings settings;
       settings.gang_scheduler = run % 2 ? "volcano" : "x";
       Int128 pods = 0;

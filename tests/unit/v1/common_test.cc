@@ -66,7 +66,7 @@ TEST_CASE("pods that name all others are created some at a time, and all in the 
   constexpr std::size_t workers = 1'000;
   World world;
   REQUIRE(world.apply(make_job("TFJob", fmt::format("Worker*{}", workers))) == 201);
-  const JobPlan first = world.reconcile("TFJob/p");
+  const V1JobPlan first = world.reconcile("TFJob/p");
   CHECK(world.names("Pod").size() > 100);
   CHECK(world.names("Pod").size() < 300);  // each names all others
   CHECK(first.requeue_after == std::chrono::milliseconds(0));
@@ -174,7 +174,7 @@ TEST_CASE("what one reconcile makes is bounded, however large the template is") 
                                                     std::string(1'000'000, static_cast<char>('x')));
   World world;
   REQUIRE(world.apply(job) == 201);
-  const JobPlan plan = world.reconcile("TFJob/p");
+  const V1JobPlan plan = world.reconcile("TFJob/p");
   CHECK(plan.requeue_after == std::chrono::milliseconds(0));
   CHECK(plan.actions.size() > 1);
   CHECK(plan.actions.size() < 20);

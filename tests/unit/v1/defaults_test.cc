@@ -10,12 +10,12 @@ using kube::Json;
 
 namespace {
 
-Job defaulted(std::string_view kind, std::string_view roles, std::string_view more = {}) {
+V1Job defaulted(std::string_view kind, std::string_view roles, std::string_view more = {}) {
   return with_defaults(framework_of(kind), read(make_job(kind, roles, more)));
 }
 
 // "replicas 1 OnFailure 9000/23456": ports of the first container.
-std::string seen(const Job& job, std::string_view role) {
+std::string seen(const V1Job& job, std::string_view role) {
   const ReplicaSpec& spec = job.spec.replicaSpecs.at(std::string(role));
   std::string ports;
   for (const Json& port :
@@ -26,7 +26,7 @@ std::string seen(const Job& job, std::string_view role) {
 }
 
 std::string elastic(std::string_view policy, std::string_view kind = "PyTorchJob") {
-  const Job job = defaulted(kind, "Worker*3", fmt::format("elasticPolicy: {}", policy));
+  const V1Job job = defaulted(kind, "Worker*3", fmt::format("elasticPolicy: {}", policy));
   return fmt::format("{}:{}", *job.spec.elasticPolicy->minReplicas,
                      *job.spec.elasticPolicy->maxReplicas);
 }
@@ -35,7 +35,7 @@ std::string elastic(std::string_view policy, std::string_view kind = "PyTorchJob
 
 TEST_CASE("DF1: roles in any case become canonical") {
   for (const char* role : {"PS", "Worker", "Chief", "Master", "Evaluator"}) {
-    const Job job = defaulted("TFJob", trainer::to_lower(role));
+    const V1Job job = defaulted("TFJob", trainer::to_lower(role));
     CHECK(job.spec.replicaSpecs.size() == 1);
     CHECK(job.spec.replicaSpecs.count(role) == 1);
   }
@@ -76,7 +76,8 @@ TEST_CASE("DF2 to DF5, DF7 to DF11: replicas, restart policies and ports") {
            Row{"other", "JAXJob", "{}", "1 Never jaxjob-port 6666"},
        }) {
     INFO(row.name << " " << row.kind << " " << row.extra);
-    const Job job = defaulted(row.kind, "Worker", fmt::format("roles: {{Worker: {}}}", row.extra));
+    const V1Job job =
+        defaulted(row.kind, "Worker", fmt::format("roles: {{Worker: {}}}", row.extra));
     CHECK(seen(job, "Worker") == row.expected);
   }
 }
@@ -91,8 +92,8 @@ TEST_CASE("DF6, DF7, DF12, DF14: cleanPodPolicy") {
 }
 
 TEST_CASE("DF13, DF15: an MPIJob has one launcher and no worker") {
-  const Job job = defaulted("MPIJob", "Launcher Worker",
-                            "roles: {Launcher: {replicas: null}, Worker: {replicas: null}}");
+  const V1Job job = defaulted("MPIJob", "Launcher Worker",
+                              "roles: {Launcher: {replicas: null}, Worker: {replicas: null}}");
   CHECK(seen(job, "Launcher") == "1 Never ");
   CHECK(seen(job, "Worker") == "0 Never ");
 }

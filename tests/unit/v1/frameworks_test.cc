@@ -310,7 +310,7 @@ TEST_CASE("E5, E6: pods by the names that the SDK expects") {
 TEST_CASE("what a job has when it starts, for render") {
   Settings settings;
   settings.gang_scheduler = "volcano";
-  const Job job = read(make_job("MPIJob", "Launcher Worker", "runPolicy: {suspend: true}"));
+  const V1Job job = read(make_job("MPIJob", "Launcher Worker", "runPolicy: {suspend: true}"));
   std::string kinds;
   for (const Json& child : all_children(framework_of("MPIJob"), job, settings))
     kinds += std::string(child.get_string("kind")) + " ";

@@ -149,7 +149,7 @@ TEST_CASE("a restart is counted once, also where the controller ends in between"
   World world = limited(3);
   world.set_pod("p-worker-0", "Failed");
   world.kill_at = world.writes + 1;  // the status is written, the pod is not deleted
-  const JobPlan made = world.reconcile(kJobKey);
+  const V1JobPlan made = world.reconcile(kJobKey);
   CHECK(made.is_status_first());
   CHECK(status(world).get_int("restarts") == 1);
   CHECK(status(world).get_array("restartedPods").size() == 1);
@@ -164,7 +164,7 @@ TEST_CASE("pods of a job that ends are not made again") {
   world.pod("p-master-0", "Running");
   world.set_pod("p-worker-0", "Running", 1, 1);
   const Json before = world.at(kJobKey);
-  const JobPlan made = world.reconcile(kJobKey);
+  const V1JobPlan made = world.reconcile(kJobKey);
   CHECK(made.is_status_first());  // Failed is known before the first pod goes
   world.settle();
   CHECK(world.names("Pod").empty());

@@ -106,13 +106,13 @@ TEST_CASE("M10, M11: creates name the job as the owner that must be there") {
   // The create finds a foreign pod of the name, and its error names the owner.
   Json job = make_job("MPIJob", "Launcher Worker");
   Settings settings;
-  const Job read_back = read(job);
+  const V1Job read_back = read(job);
   kube::NamedObjects objects;
   for (const kube::Resource& each :
        {kube::kServiceAccounts, kube::kConfigMaps, kube::kRoles, kube::kRoleBindings})
     objects.set({each, {"", each == kube::kConfigMaps ? "p-config" : "p-launcher"}}, {});
   const Observed observed{framework_of("MPIJob"), read_back, {}, {}, objects, {}, {}, settings, {}};
-  const JobPlan made = plan(observed);
+  const V1JobPlan made = plan(observed);
   REQUIRE(made.actions.size() == 6);
   for (const kube::Action& action : made.actions) {
     CHECK(action.owner_uid == "job-uid");
@@ -217,7 +217,7 @@ TEST_CASE("a failed pod of an MPIJob stays, and fails the job; under ExitCode it
 }
 
 TEST_CASE("nothing but the owner is remembered of another owner's object") {
-  const Job job = read(make_job("MPIJob", "Launcher Worker"));
+  const V1Job job = read(make_job("MPIJob", "Launcher Worker"));
   const Json foreign = yaml(
       "{metadata: {name: p-config, annotations: {a: b}, ownerReferences: [{kind: X, name: x}]}, "
       "data: {large: text}}");

@@ -169,7 +169,7 @@ TEST_CASE("numbers of processes that no machine runs are refused of new V1 jobs 
       Row{"PyTorchJob", "Master", "nprocPerNode: '4194304'", {}});
   INFO(row.more);
   const Framework& framework = framework_of(row.kind);
-  const Job job = read(make_job(row.kind, row.roles, row.more));
+  const V1Job job = read(make_job(row.kind, row.roles, row.more));
   CHECK(errors_of(validate_create(framework, job)) == row.errors);
   CHECK(errors_of(validate_stored(framework, job, {})).empty());
   CHECK(errors_of(validate_update(framework, job, job)).empty());

@@ -64,7 +64,7 @@ TEST_CASE("T4: what is stored is read back") {
   const Json object = make_job("TFJob", "Worker",
                                "{successPolicy: AllWorkers, enableDynamicWorker: "
                                "true, runPolicy: {backoffLimit: 4}}");
-  const Job job = read(object);
+  const V1Job job = read(object);
   CHECK(job.spec.successPolicy == "AllWorkers");
   CHECK(job.spec.enableDynamicWorker);
   CHECK(job.spec.runPolicy.backoffLimit == 4);
@@ -190,7 +190,7 @@ TEST_CASE("of the events of a failure one is counted as the end of the job") {
           201);
   world.settle();
   world.set_pod("p-worker-0", "Failed", 1);
-  const JobPlan made = world.reconcile("TFJob/p");
+  const V1JobPlan made = world.reconcile("TFJob/p");
   CHECK(std::count_if(made.events.begin(), made.events.end(), [](const auto& event) {
           return event.end != kube::PlannedEvent::End::kNone;
         }) == 1);

@@ -58,7 +58,7 @@ Json make_job(std::string_view kind, std::string_view roles, std::string_view mo
        {"spec", spec}});
 }
 
-Job read(const Json& object) {
+V1Job read(const Json& object) {
   auto job = read_job(object, framework_of(object.get_string("kind")).replica_specs);
   INFO((job ? std::string() : kube::to_string(job.error())));
   REQUIRE(job.has_value());
@@ -262,8 +262,8 @@ void World::record(const std::string& job, const std::vector<kube::PlannedEvent>
                                  event.type, event.reason, event.message));
 }
 
-JobPlan World::make_plan(const Job& job, const Framework& framework, Memory& memory) const {
-  std::vector<std::shared_ptr<PodView>> views;
+V1JobPlan World::make_plan(const V1Job& job, const Framework& framework, Memory& memory) const {
+  std::vector<std::shared_ptr<V1PodView>> views;
   std::vector<ServiceView> services;
   for (const auto& [key, child] : caches()) {
     const kube::ObjectMeta meta = kube::ObjectMeta::of(child);
@@ -271,7 +271,7 @@ JobPlan World::make_plan(const Job& job, const Framework& framework, Memory& mem
     if (key.starts_with("Pod/")) views.push_back(transform_pod(kube::print_json(child)));
     if (key.starts_with("Service/")) services.push_back({meta.name, meta.uid, false});
   }
-  std::vector<const PodView*> pods;
+  std::vector<const V1PodView*> pods;
   for (const auto& view : views) pods.push_back(view.get());
   // Without caches everything is read, each time.
   if (!seen) memory.objects.forget_all();
@@ -292,7 +292,7 @@ JobPlan World::make_plan(const Job& job, const Framework& framework, Memory& mem
                     refusal ? &*refusal : nullptr};
   if (const kube::Resource* groups = pod_groups_of(settings); groups && seen)
     observed.watched_pod_group = stored(*seen, {*groups, job.metadata.key()});
-  JobPlan made;
+  V1JobPlan made;
   for (int round = 0; round < 3; ++round) {
     made = plan(observed);
     if (made.needs_objects.empty()) return made;
@@ -312,23 +312,23 @@ bool World::is_up_to_date(const std::string& job_key, const Json& observed, Memo
   return true;
 }
 
-void World::keep_status(const JobPlan& made, Memory& memory) {
+void World::keep_status(const V1JobPlan& made, Memory& memory) {
   memory.extensions = made.extensions;
   totals.created |= made.counts.created;
   totals.succeeded |= made.counts.succeeded;
   totals.failed |= made.counts.failed;
 }
 
-JobPlan World::reconcile(const std::string& job_key) {
+V1JobPlan World::reconcile(const std::string& job_key) {
   const auto found = caches().find(job_key);
   if (found == caches().end()) return {};
   const Json object = found->second;
   const Framework& framework = framework_of(object.get_string("kind"));
-  Job job = test::read(object);
+  V1Job job = test::read(object);
   Memory& memory = memories_[job.metadata.uid];
   if (auto completed = with_extensions(job, memory.extensions)) job = std::move(*completed);
   if (!is_up_to_date(job_key, object, memory)) return {};
-  const JobPlan made = make_plan(job, framework, memory);
+  const V1JobPlan made = make_plan(job, framework, memory);
   const auto has_written = [&] {
     const bool is_written = !made.status_patch || write_status(job_key, object, *made.status_patch);
     memory.is_status_unknown = !is_written;

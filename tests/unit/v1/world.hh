@@ -26,7 +26,7 @@ kube::Json yaml(std::string_view text);
 // ("runPolicy: {backoffLimit: 3}").
 kube::Json make_job(std::string_view kind, std::string_view roles, std::string_view more = {},
                     std::string_view name = "p");
-Job read(const kube::Json& object);
+V1Job read(const kube::Json& object);
 const Framework& framework_of(std::string_view kind);
 
 // This is what happens to a write.
@@ -50,7 +50,7 @@ class World {
   void release(const std::string& key);
   // Makes one reconcile of a job; the plan has been executed, as far as the fates of its writes
   // allow.
-  JobPlan reconcile(const std::string& job_key);
+  V1JobPlan reconcile(const std::string& job_key);
   // Removes the objects that a deleted job has left; release() does so at once.
   void collect_garbage();
   // The watch of a kind brings what it has not brought yet, see `seen`.
@@ -96,7 +96,7 @@ class World {
   std::optional<std::map<std::string, kube::Json>> seen;
   int writes = 0;
   int kill_at = std::numeric_limits<int>::max();  // a number of `writes`: later ones do not happen
-  JobPlan::Counts totals;
+  V1JobPlan::Counts totals;
 
  private:
   // This is kept of a job between two reconciles, like JobController::Memory.
@@ -109,7 +109,7 @@ class World {
 
   std::string key_of(std::string_view job) const;
   const std::map<std::string, kube::Json>& caches() const { return seen ? *seen : objects; }
-  JobPlan make_plan(const Job& job, const Framework& framework, Memory& memory) const;
+  V1JobPlan make_plan(const V1Job& job, const Framework& framework, Memory& memory) const;
   // These answer whether the controller knows that the write is done.
   bool run(const kube::Action& action);
   bool run_all(const std::vector<kube::Action>& actions);
@@ -120,7 +120,7 @@ class World {
   Fate draw(const kube::Resource& resource);
   // Reads the job, if the last plan's status may be written.
   bool is_up_to_date(const std::string& job_key, const kube::Json& observed, Memory& memory);
-  void keep_status(const JobPlan& made, Memory& memory);  // the status of the plan is stored
+  void keep_status(const V1JobPlan& made, Memory& memory);  // the status of the plan is stored
   bool is_killed() const;
   void record(const std::string& job, const std::vector<kube::PlannedEvent>& events);
 
