@@ -90,11 +90,11 @@ class Drawer(unittest.TestCase):
 
 
 class Tool(unittest.TestCase):
-    def test_a_judgement_names_the_lines(self):
+    def test_an_accepted_survivor_names_the_lines(self):
         mutant = next(m for m in mutate_draw.candidates("a.cc", SOURCE) if m.text == "==")
         lines = TOOL["lines_of"](SOURCE, mutant)
         text = f"# about\n\na.cc\n- {lines[0]}\n+ {lines[1]}\nnone is ever\n  there\n\nb.cc\n- x\n+ y\nno"
-        self.assertEqual(TOOL["judgements"](text)["a.cc", *lines], "none is ever there")
+        self.assertEqual(TOOL["accepted_survivors"](text)["a.cc", *lines], "none is ever there")
 
     def test_the_case_that_kills(self):
         output = "Filters: x\n" + "-" * 79 + "\na case\n  a section\n" + "-" * 79 + "\n../a.cc:1\n" + "." * 79 + "\n\n../a.cc:5: FAILED:\n"

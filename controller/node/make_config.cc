@@ -66,7 +66,8 @@ std::string normal(std::string_view path) {
 
 class ConfigMaker {
  public:
-  ConfigMaker(const Json& pod, const Sources& sources, const PodContext& place, const NodeFacts& node)
+  ConfigMaker(const Json& pod, const Sources& sources, const PodContext& place,
+              const NodeFacts& node)
       : pod_(pod), sources_(sources), place_(place), node_(node) {}
 
   Result<PodConfig> make() {

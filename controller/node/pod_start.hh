@@ -21,8 +21,8 @@ kube::Task<kube::Result<Sources>> fetch_sources(kube::ApiClient& client, std::st
 // Makes the pod's directory, with its volumes and this text as its hosts file, and starts its shim:
 // a child process. Errors: those of make_config() and make_volumes(); kConflict if another shim
 // holds the pod.
-kube::Result<pid_t> start_shim(const kube::Json& pod, const Sources& sources, const PodContext& place,
-                               const NodeFacts& facts, const std::string& hosts,
-                               const Command& shim);
+kube::Result<pid_t> start_shim(const kube::Json& pod, const Sources& sources,
+                               const PodContext& place, const NodeFacts& facts,
+                               const std::string& hosts, const Command& shim);
 
 }  // namespace trainer::node

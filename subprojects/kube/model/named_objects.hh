@@ -26,7 +26,7 @@ struct NamedObject {
 struct ReadStamp {
   // The state of the object itself, such as a hash of its generation and labels.
   std::uint64_t shape = 0;
-  std::uint64_t child = 0;    // of its child that makes the pods, such as a hash of its uid
+  std::uint64_t child = 0;    // the child that makes the pods, such as a hash of its uid
   std::int64_t failures = 0;  // the number of restarts or failed pods so far
   friend bool operator==(const ReadStamp&, const ReadStamp&) = default;
 };

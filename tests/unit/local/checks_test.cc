@@ -158,7 +158,7 @@ void try_values(const kube::server::ServedKind& kind, const Json& schema, int de
     kind.set_defaults(object);
     const Json defaulted = object;
     kind.set_defaults(object);
-    CHECK(object == defaulted);  // what has its defaults gets no more
+    CHECK(object == defaulted);  // an object that has its defaults gets no more
     for (const kube::FieldError& error : kind.check(object, nullptr))
       CHECK_FALSE(error.path.empty());
   }

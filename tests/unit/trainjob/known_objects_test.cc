@@ -1,4 +1,4 @@
-// Which objects a plan reads by name, and when it reads them again.
+// A plan reads some objects by name, and reads them again once they may have changed.
 #include "runtimes/trainjob/known_objects.hh"
 
 #include <string>
@@ -88,7 +88,7 @@ TEST_CASE("an object is read again once it may have changed") {
             (reason.recheck != Reason::Recheck::kByReading));
     }
   }
-  // What was read in this reconcile is as it is now.
+  // An object that was read in this reconcile is known as it is now.
   read.is_new = true;
   CHECK(is_dependent_current(observed, read));
 }
