@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "tests/support/catch.hh"
+#include "tests/support/sanitizer.hh"
 #include "tests/unit/fate/draw.hh"
 #include "tests/unit/fate/table.hh"
 #include "tests/unit/fate/trainjobs.hh"
@@ -83,7 +84,9 @@ void Trial::try_one(const Subject& subject, const Field& field) {
 void Trial::try_all(const Subject& subject, const std::vector<Field>& fields) {
   constexpr std::size_t kTogether = 25;
   const std::span<const Field> all(fields);
-  for (std::size_t at = 0; at < all.size(); at += kTogether) {
+  // A sanitizer takes ten times as long, and needs each path only once.
+  constexpr std::size_t kStep = test::kIsSanitized ? 20 * kTogether : kTogether;
+  for (std::size_t at = 0; at < all.size(); at += kStep) {
     const auto part = all.subspan(at, std::min(kTogether, all.size() - at));
     std::vector<bool> used(part.size());
     if (!is_long()) used = used_together(subject, part, values_);
@@ -100,6 +103,10 @@ bool Trial::has_row(const Field& field) const {
 }
 
 void Trial::check_table() const {
+  if (test::kIsSanitized) {
+    SUCCEED("some fields were not tried");
+    return;
+  }
   for (const UnusedField& row : unused_fields())
     if (row.kind == kind_ && !needed_.contains(&row))
       FAIL_CHECK(fmt::format("{} of {} \"{}\" is used now, or named: take its row out of the table",

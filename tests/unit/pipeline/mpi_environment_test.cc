@@ -7,6 +7,7 @@
 #include "kube/model/pod_template.hh"
 #include "kube/tests/merge_patch.hh"
 #include "tests/support/catch.hh"
+#include "tests/support/sanitizer.hh"
 #include "tests/unit/pipeline/fixtures.hh"
 
 namespace trainer::test {
@@ -243,7 +244,7 @@ TEST_CASE("each variable has the launcher's value in a rank of another node, or 
   };
   static const std::vector<std::string> kParts = {"a", "=", ";", "$",  "$$", "$(A)", "$(B)",
                                                   "(", ")", " ", "\"", "'",  "\\",   "\n"};
-  for (int run = 0; run < 3000; ++run) {
+  for (int run = 0; run < times(3000); ++run) {
     kube::Json::Array env;
     for (const char* name : {"A", "B", "C", "D"}) {
       if (below(4) == 0) {

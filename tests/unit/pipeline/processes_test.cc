@@ -12,6 +12,7 @@
 #include "kube/model/json_text.hh"
 #include "kube/model/text.hh"
 #include "tests/support/catch.hh"
+#include "tests/support/sanitizer.hh"
 #include "tests/unit/pipeline/fixtures.hh"
 
 namespace trainer::test {
@@ -176,9 +177,11 @@ TEST_CASE("each number of processes is positive and fits 32 bits, or the job is 
           "[processes]") {
   int made = 0;
   int refused = 0;
+  int tried = 0;
   for (const char* policy : kPolicies)
     for (const Field& field : kFields)
       for (const char* value : kValues) {
+        if (kIsSanitized && tried++ % 19 != 0) continue;
         INFO(policy << " " << field.trainer << field.policy << field.container << field.job << " "
                     << value);
         const auto runtime = read_runtime(runtime_object(yaml(policy), field, value));
@@ -195,8 +198,8 @@ TEST_CASE("each number of processes is positive and fits 32 bits, or the job is 
           CHECK(is_count(count));
         }
       }
-  CHECK(made > 1'000);
-  CHECK(refused > 100);
+  CHECK(made > times(1'000));
+  CHECK(refused > times(100));
 }
 
 TEST_CASE("too many processes are refused at the field that asks for them", "[processes]") {

@@ -11,6 +11,7 @@
 #include "runtimes/admission/v1job.hh"
 #include "runtimes/v1/policies.hh"
 #include "runtimes/v1/validate.hh"
+#include "tests/support/sanitizer.hh"
 #include "tests/unit/v1/world.hh"
 
 using namespace trainer::v1;
@@ -307,7 +308,7 @@ TEST_CASE("whatever the numbers of a job are, none that is rendered is negative 
   int rendered = 0;
   int sized = 0;
   for (const Framework* framework : frameworks())
-    for (int run = 0; run < 400; ++run) {
+    for (int run = 0; run < trainer::test::times(400); ++run) {
       std::vector<std::int64_t> drawn;
       const Json object = job_of_numbers(*framework, random, drawn);
       INFO(kube::print_json(object));
@@ -339,6 +340,6 @@ TEST_CASE("whatever the numbers of a job are, none that is rendered is negative 
         }
       }
     }
-  CHECK(rendered > 1'000);
-  CHECK(sized > 100);
+  CHECK(rendered > trainer::test::times(1'000));
+  CHECK(sized > trainer::test::times(100));
 }
