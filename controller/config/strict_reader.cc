@@ -34,7 +34,9 @@ std::string read_value(const kube::Json& value, std::string& target) {
 }
 
 std::string read_value(const kube::Json& value, std::int32_t& target) {
-  return read_as(value, target, "a whole number of 32 bits");
+  // To the API 1.0 is a whole number, to Go, which reads upstream's file, it is none.
+  constexpr std::string_view kDesired = "a whole number of 32 bits";
+  return value.is_int() ? read_as(value, target, kDesired) : fmt::format("must be {}", kDesired);
 }
 
 std::string read_value(const kube::Json& value, std::vector<std::string>& target) {

@@ -73,7 +73,7 @@ void ensure_claims(JobSetContext& context) {
                                     .body = make_claim(context.jobset, policy, from),
                                     .owner_uid = context.jobset.metadata.uid,
                                     .unowned = kube::Action::Unowned::kAccept,
-                                    .failure_reason = "PVCCreationFailed"});
+                                    .failure_reason = std::string(kClaimCreationFailed)});
     // Pods would only wait for a claim that could not be created.
     context.job_stage = 1;
   });

@@ -99,8 +99,8 @@ void fail_for(JobSetContext& context, std::string_view reason, std::string_view 
 // Returns true if the action would exceed maxRestarts; the set has then failed.
 bool is_out_of_budget(JobSetContext& context, const Decision& decision) {
   if (!is_budget_spent(context)) return false;
-  fail_for(context, "ReachedMaxRestarts", "jobset failed due to reaching max number of restarts",
-           *decision.job);
+  fail_for(context, reasons::kReachedMaxRestarts,
+           "jobset failed due to reaching max number of restarts", *decision.job);
   return true;
 }
 
@@ -193,7 +193,8 @@ void apply_failure_policy(JobSetContext& context) {
   const JobView* first = earliest(context.jobs.failed, [](const JobView&) { return true; });
   if (!context.jobset.spec.failurePolicy) {
     if (restart_after_disruption(context, *first)) return;
-    fail_for(context, "FailedJobs", "jobset failed due to one or more job failures", *first);
+    fail_for(context, reasons::kFailedJobs, "jobset failed due to one or more job failures",
+             *first);
     return;
   }
   const Decision decision = decide(context);

@@ -72,7 +72,8 @@ void fail_at_limit(JobSetContext& context) {
   std::erase_if(context.plan.actions, [](const kube::Action& action) {
     return action.verb != kube::Action::Verb::kDelete;
   });
-  fail(context, "ReachedMaxRestarts", "jobset failed due to reaching max number of restarts");
+  fail(context, reasons::kReachedMaxRestarts,
+       "jobset failed due to reaching max number of restarts");
 }
 
 }  // namespace

@@ -76,13 +76,9 @@ std::span<const std::string_view> failure_reasons() {
 }
 
 JobFacts facts_of(const JobSet& jobset) {
-  JobFacts facts;
-  facts.ns = jobset.metadata.ns;
-  facts.phase = phase_of(jobset);
+  JobFacts facts(jobset.metadata, phase_of(jobset));
   facts.waiting = waiting_reason(jobset.status, facts.phase);
   facts.failure = failure_reason(jobset.status);
-  facts.created = jobset.metadata.creation_timestamp.value_or(kube::Time());
-  facts.reach(JobStep::kRunning, facts.phase == "Running");
   facts.has_run = jobset.status.restarts > 0;
   const std::int32_t counted = jobset.status.restartsCountTowardsMax;
   facts.restarts = JobRestarts{counted, jobset.status.restarts - counted};

@@ -18,7 +18,7 @@ void ensure_service(JobSetContext& context) {
        .owner_uid = context.jobset.metadata.uid,
        // For example, a user made it for several JobSets of one subdomain.
        .unowned = kube::Action::Unowned::kAccept,
-       .failure_reason = "HeadlessServiceCreationFailed"});
+       .failure_reason = std::string(kServiceCreationFailed)});
 }
 
 }  // namespace trainer::jobset

@@ -39,7 +39,7 @@ kube::Action creation(const JobSetContext& context, kube::Json job) {
           .body = std::move(job),
           .owner_uid = context.jobset.metadata.uid,
           .stage = context.job_stage,
-          .failure_reason = "JobCreationFailed",
+          .failure_reason = std::string(kJobCreationFailed),
           .description = std::move(description)};
 }
 

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string_view>
 
+#include "kube/model/meta.hh"
 #include "kube/model/time.hh"
 
 namespace trainer {
@@ -35,6 +36,12 @@ struct JobFacts {
   // nullopt says that the number is not known now. Restarts before the record's first facts are not
   // counted.
   std::optional<JobRestarts> restarts;
+
+  JobFacts() = default;
+  JobFacts(const kube::ObjectMeta& meta, std::string_view phase_)
+      : ns(meta.ns), phase(phase_), created(meta.creation_timestamp.value_or(kube::Time())) {
+    reach(JobStep::kRunning, phase == "Running");
+  }
 
   void reach(JobStep step, bool is_reached) {
     if (is_reached) steps |= static_cast<std::uint8_t>(step);

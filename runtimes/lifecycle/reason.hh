@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "kube/model/unreadable.hh"
+
 namespace trainer {
 
 struct Reason {
@@ -115,7 +117,7 @@ inline constexpr Reason kRuntimeSnapshotLost{
     "RuntimeSnapshotLost",
     "Put the runtime back as it was when the job started, or create the TrainJob anew.",
     Reason::Recheck::kByReading};
-inline constexpr Reason kUnreadable{"Unreadable"};
+inline constexpr Reason kUnreadable{kube::kUnreadable};
 
 // ---- the job runs
 inline constexpr Reason kNodeFailed{"NodeFailed"};

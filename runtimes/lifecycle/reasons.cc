@@ -35,14 +35,14 @@ constexpr Rule kByReason[] = {
     {"PostStartHookError", reasons::kContainerStartFailed},
     {"FailedCreatePodSandBox", reasons::kContainerStartFailed},
     {"CrashLoopBackOff", reasons::kContainersCrashing},
-    {"FailedMount", reasons::kVolumeMissing},
+    {kMissingMount, reasons::kVolumeMissing},
     {"FailedAttachVolume", reasons::kVolumeMissing},
     {"FailedMapVolume", reasons::kVolumeMissing},
     {"FailedBinding", reasons::kVolumeMissing},
     {"FailedCreate", reasons::kPodsRefused},
-    {"JobCreationFailed", reasons::kJobsRefused},
-    {"HeadlessServiceCreationFailed", reasons::kServicesRefused},
-    {"PVCCreationFailed", reasons::kClaimsRefused},
+    {kJobCreationFailed, reasons::kJobsRefused},
+    {kServiceCreationFailed, reasons::kServicesRefused},
+    {kClaimCreationFailed, reasons::kClaimsRefused},
 };
 
 // These texts within a message say more than its reason. They are in lower case.

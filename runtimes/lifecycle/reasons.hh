@@ -16,6 +16,11 @@ namespace trainer {
 // removed when the child is accepted. A TrainJob has status.reason and status.message instead.
 inline constexpr std::string_view kReplicaFailure = "ReplicaFailure";
 
+// The reasons of the JobSet controller's events about children that it cannot create (JobSet,
+// pkg/constants).
+inline constexpr std::string_view kJobCreationFailed = "JobCreationFailed";
+inline constexpr std::string_view kServiceCreationFailed = "HeadlessServiceCreationFailed";
+inline constexpr std::string_view kClaimCreationFailed = "PVCCreationFailed";
 // The reason of the kubelet's event about a volume that cannot be mounted.
 inline constexpr std::string_view kMissingMount = "FailedMount";
 

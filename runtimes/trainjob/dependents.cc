@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "kube/model/resources.hh"
 #include "runtimes/pipeline/plugin.hh"
 #include "runtimes/trainjob/difference.hh"
 #include "runtimes/trainjob/known_objects.hh"
@@ -116,17 +117,18 @@ class DependentPlanner {
 
 bool is_dependent_missing(const TrainJobObserved& observed, const PipelineOptions& options) {
   const auto& all = observed.objects.entries();
-  return std::any_of(all.begin(), all.end(), [&](const kube::NamedObjects::Entry& each) {
-    const bool is_runtime = each.name.resource.group == kTrainJobs.group;
+  return std::any_of(all.begin(), all.end(), [&](const auto& entry) {
+    const auto& [name, each] = entry;
+    const bool is_runtime = each.resource.group == kTrainJobs.group;
     if (!each.is_known || each.read.exists() || is_runtime ||
-        each.name == snapshot_object(observed.job) || !is_dependent_current(observed, each.read))
+        !is_dependent_current(observed, each.read))
       return false;
-    const auto refreshed_ones = refreshed(observed, options);
-    return std::none_of(refreshed_ones.begin(), refreshed_ones.end(),
-                        [&each](const DependentObject& one) {
-                          return one.resource == each.name.resource &&
-                                 kube::ObjectMeta::of(one.object).name == each.name.key.name;
-                        });
+    if (each.resource == kube::kConfigMaps && name == snapshot_name(observed.job.metadata.name))
+      return false;
+    const auto others = refreshed(observed, options);
+    return std::none_of(others.begin(), others.end(), [&](const DependentObject& one) {
+      return one.resource == each.resource && kube::ObjectMeta::of(one.object).name == name;
+    });
   });
 }
 

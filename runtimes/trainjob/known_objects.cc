@@ -7,7 +7,6 @@
 
 #include "kube/model/resources.hh"
 #include "runtimes/lifecycle/reasons.hh"
-#include "runtimes/trainjob/children.hh"
 
 namespace trainer {
 namespace {
@@ -72,9 +71,9 @@ kube::ReadStamp stamp_of(const TrainJobObserved& observed) {
 
 const kube::ReadObject* known_snapshot(const TrainJobObserved& observed) {
   static const kube::ReadObject kAbsent;
-  for (const auto& each : observed.objects.entries()) {
-    if (each.is_known && is_snapshot_name(each.name.key.name, observed.job.metadata.name) &&
-        each.name.resource.plural == kube::kConfigMaps.plural)
+  for (const auto& [name, each] : observed.objects.entries()) {
+    if (each.is_known && is_snapshot_name(name, observed.job.metadata.name) &&
+        each.resource.has_same_objects(kube::kConfigMaps))
       return is_current(observed, each.read) ? &each.read : nullptr;
   }
   return has_never_been_reconciled(observed) ? &kAbsent : nullptr;
@@ -106,9 +105,8 @@ const kube::ReadObject* known_dependent(const TrainJobObserved& observed,
   return read && is_dependent_current(observed, *read) ? read : nullptr;
 }
 
-kube::Json trim_dependent(const TrainJob& job, const kube::Resource& resource, kube::Json object) {
-  const auto meta = kube::ObjectMeta::of(object);
-  if (resource != kube::kSecrets && is_owned_by(meta, job)) return object;
+kube::Json trim_dependent(const kube::Resource& resource, bool is_owned, kube::Json object) {
+  if (resource != kube::kSecrets && is_owned) return object;
   return kube::Json::object({{"metadata", kube::Json::object()}});
 }
 

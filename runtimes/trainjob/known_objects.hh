@@ -37,10 +37,10 @@ const kube::ReadObject* known_dependent(const TrainJobObserved& observed,
 // Returns whether a dependent object may be used in the form in which it was read.
 bool is_dependent_current(const TrainJobObserved& observed, const kube::ReadObject& read);
 
-// The part of a dependent object that is kept. A whole object is kept to be compared with a later
-// plan. Nothing is kept of a Secret, and of an object of another owner: such an object may be
-// large, and keys are not kept.
-kube::Json trim_dependent(const TrainJob& job, const kube::Resource& resource, kube::Json object);
+// The part of a dependent object that is kept. `is_owned`: its controller is the job. A whole
+// object is kept to be compared with a later plan. Nothing is kept of a Secret, and of an object of
+// another owner: such an object may be large, and keys are not kept.
+kube::Json trim_dependent(const kube::Resource& resource, bool is_owned, kube::Json object);
 
 // Returns the text of a runtime or of a snapshot; null if the object has none.
 std::shared_ptr<const RuntimeSnapshot> content_of(const kube::ReadObject& read);

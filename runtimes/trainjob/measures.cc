@@ -47,14 +47,10 @@ std::span<const std::string_view> failure_reasons() {
 }
 
 JobFacts facts_of(const TrainJob& job, const JobSet* jobset) {
-  JobFacts facts;
-  facts.ns = job.metadata.ns;
+  JobFacts facts(job.metadata, phase_of(job.status));
   facts.runtime = job.spec.runtimeRef.name;
-  facts.phase = phase_of(job.status);
   facts.waiting = waiting_reason(job.status);
   facts.failure = failure_reason(job.status);
-  facts.created = job.metadata.creation_timestamp.value_or(kube::Time());
-  facts.reach(JobStep::kRunning, facts.phase == "Running");
   facts.has_run =
       facts.phase == "Restarting" || (job.is_suspended() && job.status.startTime.has_value());
   if (jobset) {

@@ -52,13 +52,9 @@ std::span<const std::string_view> failure_reasons() {
 }
 
 JobFacts facts_of(const V1Job& job) {
-  JobFacts facts;
-  facts.ns = job.metadata.ns;
-  facts.phase = phase_of(job.status);
+  JobFacts facts(job.metadata, phase_of(job.status));
   facts.waiting = waiting_reason(job.status, facts.phase);
   facts.failure = failure_reason(job.status);
-  facts.created = job.metadata.creation_timestamp.value_or(kube::Time());
-  facts.reach(JobStep::kRunning, facts.phase == "Running");
   facts.has_run = has_run(job.status);
   return facts;
 }

@@ -13,7 +13,7 @@ using kube::Json;
 using kube::Task;
 
 constexpr const char* kAttempt = "jobset.sigs.k8s.io/restart-attempt";
-constexpr int kWidth = 32;
+constexpr int kJobSetWidth = 32;
 
 Task<double> requests(Context& context) {
   const std::string metrics = co_await read_metrics(context);
@@ -47,7 +47,7 @@ Task<void> run_at_once(Context& context, Taken& taken) {
       co_await c.must(c.client().create(kJobSets, std::move(set)));
     }(cluster, ns, i);
   };
-  co_await cluster.for_each(context.jobs, kWidth, post);
+  co_await cluster.for_each(context.jobs, kJobSetWidth, post);
   co_await cluster.wait_until(
       [&] { return settled.count() == static_cast<std::size_t>(context.jobs); },
       std::chrono::seconds(900), "a settled status of every JobSet");

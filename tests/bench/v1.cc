@@ -16,9 +16,9 @@ namespace {
 using kube::Json;
 using kube::Task;
 
-constexpr const char* kNamespace = "bench-v1";
+constexpr const char* kV1Namespace = "bench-v1";
 constexpr const char* kLimitNamespace = "bench-v1-limit";
-constexpr int kWidth = 32;
+constexpr int kV1Width = 32;
 // This is the best of the Training Operator 1.9.3 on two cores, with its limits raised.
 constexpr double kUpstreamsBest = 35.4;
 
@@ -117,11 +117,11 @@ Task<Steady::time_point> await_quiet(Context& context, const Tally& settled, std
 Task<void> run_burst(Context& context, int jobs, int workers, Burst& result) {
   auto& cluster = context.cluster;
   const std::string before = co_await read_metrics(context);
-  co_await cluster.make_namespace(kNamespace);
+  co_await cluster.make_namespace(kV1Namespace);
   Tally pods([](const Json&) { return true; });
   Tally settled(is_settled);
-  const auto watching_pods = cluster.watch(kube::kPods, kNamespace, pods);
-  const auto watching_jobs = cluster.watch(framework().resource, kNamespace, settled);
+  const auto watching_pods = cluster.watch(kube::kPods, kV1Namespace, pods);
+  const auto watching_jobs = cluster.watch(framework().resource, kV1Namespace, settled);
   co_await cluster.wait_until([&] { return pods.is_synced() && settled.is_synced(); },
                               std::chrono::seconds(10), "the first lists");
   const auto begin = Steady::now();
@@ -129,9 +129,9 @@ Task<void> run_burst(Context& context, int jobs, int workers, Burst& result) {
     return jobs / std::chrono::duration<double>(end - begin).count();
   };
   std::function<Task<void>(int)> one = [&cluster, workers](int i) {
-    return post(cluster, pytorchjob(kNamespace, name_of(i), workers));
+    return post(cluster, pytorchjob(kV1Namespace, name_of(i), workers));
   };
-  co_await cluster.for_each(jobs, kWidth, std::move(one));
+  co_await cluster.for_each(jobs, kV1Width, std::move(one));
   const auto desired = static_cast<std::size_t>(jobs);
   const auto desired_pods = desired * static_cast<std::size_t>(workers + 1);
   co_await cluster.wait_until([&] { return pods.count() == desired_pods; },
@@ -141,7 +141,7 @@ Task<void> run_burst(Context& context, int jobs, int workers, Burst& result) {
   result.settled_per_second = rate(settled.changed());
   result.sent_per_second = rate(std::max(settled.changed(), sent));
   co_await count_requests(context, jobs, before, result);
-  const kube::ObjectKey sample{kNamespace, name_of(0)};
+  const kube::ObjectKey sample{kV1Namespace, name_of(0)};
   const Json job = co_await cluster.must(cluster.client().get(framework().resource, sample));
   result.status = job.get("status");
   for (const auto* group : {&watching_pods, &watching_jobs}) {
@@ -153,9 +153,9 @@ Task<void> run_burst(Context& context, int jobs, int workers, Burst& result) {
 // Makes both namespaces of a scenario. It does not wait if the next step is not timed: the API
 // server begins after five seconds.
 Task<void> clean_up(Cluster& cluster, bool waits) {
-  co_await cluster.remove_namespace(kNamespace, false);
+  co_await cluster.remove_namespace(kV1Namespace, false);
   co_await cluster.remove_namespace(kLimitNamespace, waits);
-  if (waits) co_await cluster.remove_namespace(kNamespace);
+  if (waits) co_await cluster.remove_namespace(kV1Namespace);
 }
 
 // Everything that the controller sends for one job, in its order.

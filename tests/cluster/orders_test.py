@@ -42,7 +42,8 @@ def apply_until_taken(part):
 def remove_all():
     run("kubectl", "delete", "--ignore-not-found", "--wait", "--timeout=60s", "-f", "-",
         text=yaml.safe_dump_all([o for part in ("controller", "crds") for o in OBJECTS[part]]))
-    wait_until("the CRDs are gone", lambda: "trainer.kubeflow.org" not in run("kubectl", "get", "crds", "-o", "name").stdout)
+    names = [o["metadata"]["name"] for o in OBJECTS["crds"]]
+    wait_until("the CRDs are gone", lambda: not run("kubectl", "get", "crds", "--ignore-not-found", "-o", "name", *names).stdout)
 
 
 def install(order, controller):

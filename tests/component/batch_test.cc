@@ -37,11 +37,11 @@ std::string pod_text(const std::string& name, const std::string& version,
          more + "}";
 }
 
-struct Fixture : trainer::test::IdleManager {
+struct BatchFixture : trainer::test::IdleManager {
   int version = 100;
   std::size_t seen = 0;
 
-  Fixture() : IdleManager(local_registry()) {
+  BatchFixture() : IdleManager(local_registry()) {
     api.on("POST", kPods).always().reply([this](const kube::ReceivedRequest& request) {
       Json object = *kube::parse_json(request.body);
       const std::string name(object.get("metadata").get_string("name"));
@@ -79,7 +79,7 @@ struct Fixture : trainer::test::IdleManager {
 
 }  // namespace
 
-TEST_CASE_METHOD(Fixture, "a Job gets its pods, then its status, then its counters") {
+TEST_CASE_METHOD(BatchFixture, "a Job gets its pods, then its status, then its counters") {
   see_job();
   CHECK(sent_for_job() ==
         Lines{"POST " + kPods + " j-0-", "POST " + kPods + " j-1-", "PATCH " + kJob + "/status"});
@@ -90,7 +90,7 @@ TEST_CASE_METHOD(Fixture, "a Job gets its pods, then its status, then its counte
   CHECK(sent_for_job() == Lines{"PATCH " + kJob + "/status"});
 }
 
-TEST_CASE_METHOD(Fixture, "what enqueues a Job") {
+TEST_CASE_METHOD(BatchFixture, "what enqueues a Job") {
   see_job();
   const auto jobs = [this] {
     Lines found;
@@ -109,7 +109,8 @@ TEST_CASE_METHOD(Fixture, "what enqueues a Job") {
   CHECK(jobs() == Lines{"job n/j soon"});
 }
 
-TEST_CASE_METHOD(Fixture, "pods of a Job that is gone lose their finalizer, also after a restart") {
+TEST_CASE_METHOD(BatchFixture,
+                 "pods of a Job that is gone lose their finalizer, also after a restart") {
   REQUIRE(batch_pods_cache().upsert(pod_text("j-0-a", "10")));
   enqueued.clear();
   made.find("job")->second.controller->enqueue_all();
@@ -120,7 +121,7 @@ TEST_CASE_METHOD(Fixture, "pods of a Job that is gone lose their finalizer, also
         *kube::parse_json(R"({"uid":"u-j-0-a","finalizers":null})"));
 }
 
-TEST_CASE_METHOD(Fixture, "a pod gets the node by two writes, and waits by one") {
+TEST_CASE_METHOD(BatchFixture, "a pod gets the node by two writes, and waits by one") {
   auto& nodes = cache<kube::StoredObject>(all_of(kube::kNodes));
   const auto node = [](const std::string& version, const std::string& cpus) {
     return R"({"kind":"Node","apiVersion":"v1","metadata":{"name":"local","uid":"n1",

@@ -29,7 +29,7 @@ std::vector<Webhook> webhooks(bool with_pods) {
   return published_webhooks(production_registry(options));
 }
 
-struct Fixture : kube::test::ScriptedPeer {
+struct CertificatesFixture : kube::test::ScriptedPeer {
   kube::TaskGroup tasks{io.get_executor(),
                         [](std::string_view, std::string_view what) { FAIL(std::string(what)); }};
   const test::CapturedErrors errors;
@@ -38,7 +38,7 @@ struct Fixture : kube::test::ScriptedPeer {
   std::vector<std::string> trusted;  // before they are used
   std::unique_ptr<CertificateKeeper> keeper;
 
-  ~Fixture() {
+  ~CertificatesFixture() {
     tasks.cancel();
     kube::run_task(io, tasks.join());
   }
@@ -90,7 +90,8 @@ struct Fixture : kube::test::ScriptedPeer {
 }  // namespace
 
 TEST_CASE_METHOD(
-    Fixture, "a replica that does not lead serves the Secret's certificates and notices changes") {
+    CertificatesFixture,
+    "a replica that does not lead serves the Secret's certificates and notices changes") {
   const CertificateBundle first = make();
   const CertificateBundle second = make();
   api.on("GET", kSecret).answer(200, secret_of(first)).times(2);
@@ -108,7 +109,7 @@ TEST_CASE_METHOD(
   CHECK(used[1].certificate == second.certificate);
 }
 
-TEST_CASE_METHOD(Fixture, "when certificates end") {
+TEST_CASE_METHOD(CertificatesFixture, "when certificates end") {
   const CertificateBundle bundle = make();
   const auto days = [this](const std::string& pem) {
     const auto end = expiry_of(pem);
@@ -120,7 +121,8 @@ TEST_CASE_METHOD(Fixture, "when certificates end") {
   CHECK_FALSE(expiry_of("none"));
 }
 
-TEST_CASE_METHOD(Fixture, "only the leader makes certificates, and at once when it becomes one") {
+TEST_CASE_METHOD(CertificatesFixture,
+                 "only the leader makes certificates, and at once when it becomes one") {
   api.on("POST", kSecrets_).reply([](const kube::ReceivedRequest& request) {
     return kube::ScriptedReply(201, request.body);
   });
@@ -141,7 +143,7 @@ TEST_CASE_METHOD(Fixture, "only the leader makes certificates, and at once when 
   CHECK(read_certificate_secret(*created, true)->certificate == used[0].certificate);
 }
 
-TEST_CASE_METHOD(Fixture, "an empty Secret is filled, on the version that was read") {
+TEST_CASE_METHOD(CertificatesFixture, "an empty Secret is filled, on the version that was read") {
   api.on("GET", kSecret)
       .answer(200, R"({"metadata":{"name":"cert","resourceVersion":"12"}})")
       .always();
@@ -163,7 +165,7 @@ TEST_CASE_METHOD(Fixture, "an empty Secret is filled, on the version that was re
   CHECK(read_certificate_secret(*patch, true));
 }
 
-TEST_CASE_METHOD(Fixture, "the leader renews ahead of the end, with the same CA") {
+TEST_CASE_METHOD(CertificatesFixture, "the leader renews ahead of the end, with the same CA") {
   const CertificateBundle first = make();
   api.on("GET", kSecret).answer(200, secret_of(first)).always();
   api.on("PATCH", kSecret).answer(200, "{}").always();
@@ -177,7 +179,8 @@ TEST_CASE_METHOD(Fixture, "the leader renews ahead of the end, with the same CA"
   CHECK(used[1].certificate != first.certificate);
 }
 
-TEST_CASE_METHOD(Fixture, "a Secret that is lost is written again with what clients trust") {
+TEST_CASE_METHOD(CertificatesFixture,
+                 "a Secret that is lost is written again with what clients trust") {
   const CertificateBundle first = make();
   api.on("GET", kSecret).answer(200, secret_of(first));
   SECTION("because it was deleted") {
@@ -208,7 +211,8 @@ TEST_CASE_METHOD(Fixture, "a Secret that is lost is written again with what clie
   CHECK(written->key.reveal() == first.key.reveal());
 }
 
-TEST_CASE_METHOD(Fixture, "clients trust a new CA before it is used, and the old one beside it") {
+TEST_CASE_METHOD(CertificatesFixture,
+                 "clients trust a new CA before it is used, and the old one beside it") {
   const CertificateBundle oldest = make();
   clock.advance(std::chrono::hours(24 * 3'550));
   const auto renewed = make_certificates(kHosts, clock.now(), &oldest);
@@ -237,7 +241,7 @@ TEST_CASE_METHOD(Fixture, "clients trust a new CA before it is used, and the old
   CHECK(trusted.size() == 1);
 }
 
-TEST_CASE_METHOD(Fixture, "a Secret that another client fills is never written") {
+TEST_CASE_METHOD(CertificatesFixture, "a Secret that another client fills is never written") {
   CertificateBundle external = make();
   Json secret = *kube::parse_json(secret_of(external));
   secret["data"].erase("ca.key");
@@ -245,7 +249,8 @@ TEST_CASE_METHOD(Fixture, "a Secret that another client fills is never written")
   CHECK(used.size() == 1);
 }
 
-TEST_CASE_METHOD(Fixture, "stored certificates are served while they cannot be renewed") {
+TEST_CASE_METHOD(CertificatesFixture,
+                 "stored certificates are served while they cannot be renewed") {
   const CertificateBundle first = make();
   clock.advance(std::chrono::hours(24 * 280));
   api.on("GET", kSecret).answer(200, secret_of(first)).always();
@@ -282,7 +287,7 @@ TEST_CASE_METHOD(Fixture, "stored certificates are served while they cannot be r
   }
 }
 
-TEST_CASE_METHOD(Fixture,
+TEST_CASE_METHOD(CertificatesFixture,
                  "certificates that clients would refuse are renewed before they are served") {
   const CertificateBundle first = make();
   clock.advance(std::chrono::hours(24 * 366));
@@ -295,7 +300,7 @@ TEST_CASE_METHOD(Fixture,
   CHECK(used[0].certificate != first.certificate);
 }
 
-TEST_CASE_METHOD(Fixture, "a Secret that another client fills may have no CA") {
+TEST_CASE_METHOD(CertificatesFixture, "a Secret that another client fills may have no CA") {
   Json secret = *kube::parse_json(secret_of(make()));
   secret["data"].erase("ca.crt");
   secret["data"].erase("ca.key");
@@ -305,7 +310,7 @@ TEST_CASE_METHOD(Fixture, "a Secret that another client fills may have no CA") {
   CHECK(used[0].trusted() == used[0].certificate);
 }
 
-TEST_CASE_METHOD(Fixture,
+TEST_CASE_METHOD(CertificatesFixture,
                  "an error of another client's Secret is logged, and again after some minutes") {
   const CertificateBundle whole = make();
   Json secret = *kube::parse_json(secret_of(whole));
@@ -337,7 +342,8 @@ TEST_CASE_METHOD(Fixture,
   CHECK(used.size() == 1);
 }
 
-TEST_CASE_METHOD(Fixture, "a task that waits for the first certificate is woken by it") {
+TEST_CASE_METHOD(CertificatesFixture,
+                 "a task that waits for the first certificate is woken by it") {
   bool is_awake = false;
   keep();
   tasks.spawn("waits", [](CertificateKeeper& all, bool& done) -> kube::Task<void> {
@@ -352,7 +358,7 @@ TEST_CASE_METHOD(Fixture, "a task that waits for the first certificate is woken 
   CHECK(kube::run_until(io, [&] { return is_awake; }));
 }
 
-TEST_CASE_METHOD(Fixture, "without a Secret the certificates are this process's own") {
+TEST_CASE_METHOD(CertificatesFixture, "without a Secret the certificates are this process's own") {
   CertificateOptions options;
   options.hosts = {"10.0.0.1"};
   keep(std::move(options));
@@ -364,7 +370,7 @@ TEST_CASE_METHOD(Fixture, "without a Secret the certificates are this process's 
   CHECK(used.size() == 2);
 }
 
-TEST_CASE_METHOD(Fixture,
+TEST_CASE_METHOD(CertificatesFixture,
                  "this controller's CA is set in its own configurations whenever they lack it") {
   const std::string mutating =
       "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
@@ -419,7 +425,7 @@ TEST_CASE_METHOD(Fixture,
   kube::run_task(io, tasks.join());
 }
 
-TEST_CASE_METHOD(Fixture,
+TEST_CASE_METHOD(CertificatesFixture,
                  "with the rights of the Training Operator, what may not be patched is put") {
   const char* const forbidden = R"({"kind":"Status","reason":"Forbidden","code":403})";
   const std::string configurations =
@@ -459,7 +465,8 @@ TEST_CASE_METHOD(Fixture,
   kube::run_task(io, tasks.join());
 }
 
-TEST_CASE_METHOD(Fixture, "outside the cluster the configurations exist while the process runs") {
+TEST_CASE_METHOD(CertificatesFixture,
+                 "outside the cluster the configurations exist while the process runs") {
   api.on("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews")
       .answer(201, R"({"status":{"userInfo":{"username":"kubernetes-admin"}}})");
   const std::string base = "/apis/admissionregistration.k8s.io/v1/";
@@ -490,7 +497,7 @@ TEST_CASE_METHOD(Fixture, "outside the cluster the configurations exist while th
   }
 }
 
-TEST_CASE_METHOD(Fixture,
+TEST_CASE_METHOD(CertificatesFixture,
                  "configurations that are withdrawn while they are published are removed") {
   api.on("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews").answer(201, "{}").always();
   const std::string base = "/apis/admissionregistration.k8s.io/v1/";
@@ -520,13 +527,13 @@ TEST_CASE_METHOD(Fixture,
   CHECK(existing.empty());
 }
 
-TEST_CASE_METHOD(Fixture, "nothing is removed where nothing was published") {
+TEST_CASE_METHOD(CertificatesFixture, "nothing is removed where nothing was published") {
   WebhookRegistrar registrar(client, log, "https://10.88.0.1:9443", webhooks(false));
   kube::run_task(io, registrar.withdraw());
   CHECK(api.log().empty());
 }
 
-TEST_CASE_METHOD(Fixture, "the webhooks of pods are made only where they are wanted") {
+TEST_CASE_METHOD(CertificatesFixture, "the webhooks of pods are made only where they are wanted") {
   api.on("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews")
       .answer(201, R"({"status":{"userInfo":{"username":"kubernetes-admin"}}})");
   const std::string base = "/apis/admissionregistration.k8s.io/v1/";

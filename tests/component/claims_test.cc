@@ -28,8 +28,8 @@ std::string jobset(const std::string& version = "5") {
       {"name":"w","ready":0,"succeeded":0,"failed":0,"active":0,"suspended":0}]}})";
 }
 
-struct Fixture : trainer::test::IdleManager {
-  Fixture() {
+struct ClaimsFixture : trainer::test::IdleManager {
+  ClaimsFixture() {
     REQUIRE(jobsets().upsert(jobset()));
     api.on("PATCH", "/apis/jobset.x-k8s.io/v1alpha2/namespaces/n/jobsets/js/status")
         .always()
@@ -81,7 +81,7 @@ const std::string kEnding =
 
 }  // namespace
 
-TEST_CASE_METHOD(Fixture, "claims are read once, and again before new pods start") {
+TEST_CASE_METHOD(ClaimsFixture, "claims are read once, and again before new pods start") {
   api.on("GET", kClaim).answer(200, kFound);
   REQUIRE(reconcile());
   CHECK(asked() == Lines{"GET " + kClaim, "POST " + kJobsPath});
@@ -96,7 +96,7 @@ TEST_CASE_METHOD(Fixture, "claims are read once, and again before new pods start
   CHECK(asked() == Lines{"GET " + kClaim, "POST " + kClaims, "POST " + kJobsPath});
 }
 
-TEST_CASE_METHOD(Fixture, "a claim that is being deleted is waited for") {
+TEST_CASE_METHOD(ClaimsFixture, "a claim that is being deleted is waited for") {
   api.on("GET", kClaim).always().answer(200, kEnding);
   api.on("POST", kClaims)
       .answer(409, R"({"kind":"Status","reason":"AlreadyExists","code":409,"message":"exists"})");
@@ -107,7 +107,8 @@ TEST_CASE_METHOD(Fixture, "a claim that is being deleted is waited for") {
   CHECK(asked() == Lines{"GET " + kClaim, "POST " + kClaims, "GET " + kClaim});
 }
 
-TEST_CASE_METHOD(Fixture, "the claim of a JobSet before it, which goes with that, is waited for") {
+TEST_CASE_METHOD(ClaimsFixture,
+                 "the claim of a JobSet before it, which goes with that, is waited for") {
   std::string deletes = jobset("6");
   deletes.replace(deletes.find("Retain"), 6, "Delete");
   REQUIRE(jobsets().upsert(deletes));
@@ -132,7 +133,7 @@ TEST_CASE_METHOD(Fixture, "the claim of a JobSet before it, which goes with that
   CHECK(asked() == Lines{"GET " + kClaim, "POST " + kClaims, "GET " + kClaim});
 }
 
-TEST_CASE_METHOD(Fixture,
+TEST_CASE_METHOD(ClaimsFixture,
                  "an ended JobSet's claims are not read, nor those of one that is stopped") {
   std::string ended = jobset("6");
   SECTION("it has ended") {
@@ -155,7 +156,7 @@ TEST_CASE_METHOD(Fixture,
   }
 }
 
-TEST_CASE_METHOD(Fixture,
+TEST_CASE_METHOD(ClaimsFixture,
                  "the claims of a JobSet that is deleted while they are read are forgotten") {
   SECTION("a claim that exists") {
     api.on("GET", kClaim).reply([this](const kube::ReceivedRequest&) {
@@ -186,7 +187,8 @@ TEST_CASE_METHOD(Fixture,
 }
 
 TEST_CASE_METHOD(
-    Fixture, "a failed pod is replaced without a write of this process: claims are read again") {
+    ClaimsFixture,
+    "a failed pod is replaced without a write of this process: claims are read again") {
   api.on("GET", kClaim).answer(200, kFound);
   REQUIRE(reconcile());
   REQUIRE(reconcile());

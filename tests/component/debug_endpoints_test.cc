@@ -14,7 +14,7 @@ const std::string kTokens = "/apis/authentication.k8s.io/v1/tokenreviews";
 const std::string kAccess = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
 const char* const kUser = R"({"status":{"authenticated":true,"user":{"username":"sre"}}})";
 
-struct Fixture : test::IdleManager {
+struct DebugEndpointsFixture : test::IdleManager {
   kube::Log changing{kube::LogLevel::kInfo, kube::Log::Format::kText};
   std::unique_ptr<kube::HttpServer> server;
 
@@ -42,7 +42,7 @@ struct Fixture : test::IdleManager {
 
 }  // namespace
 
-TEST_CASE_METHOD(Fixture, "without the check of tokens only this machine may ask") {
+TEST_CASE_METHOD(DebugEndpointsFixture, "without the check of tokens only this machine may ask") {
   serve("0.0.0.0", false);
   for (const char* path : {"/debug/state", "/debug/loglevel"}) {
     const auto refused = ask("GET", path);
@@ -56,7 +56,7 @@ TEST_CASE_METHOD(Fixture, "without the check of tokens only this machine may ask
   CHECK(ask("GET", "/debug/state").status == 200);
 }
 
-TEST_CASE_METHOD(Fixture, "each path and verb is a right of its own") {
+TEST_CASE_METHOD(DebugEndpointsFixture, "each path and verb is a right of its own") {
   serve("0.0.0.0", true);
   CHECK(ask("GET", "/debug/state").status == 401);
   api.on("POST", kTokens).answer(201, kUser).always();
@@ -74,7 +74,7 @@ TEST_CASE_METHOD(Fixture, "each path and verb is a right of its own") {
   CHECK(ask("GET", "/debug/state", "", "t").status == 200);
 }
 
-TEST_CASE_METHOD(Fixture, "the log level changes at once, and the log says so") {
+TEST_CASE_METHOD(DebugEndpointsFixture, "the log level changes at once, and the log says so") {
   serve("127.0.0.1", false);
   CHECK(ask("GET", "/debug/loglevel").body == "info\n");
   const test::CapturedErrors captured;
@@ -90,7 +90,7 @@ TEST_CASE_METHOD(Fixture, "the log level changes at once, and the log says so") 
   CHECK(changing.is_debug());
 }
 
-TEST_CASE_METHOD(Fixture, "the dump has queues, caches, watches and the leadership") {
+TEST_CASE_METHOD(DebugEndpointsFixture, "the dump has queues, caches, watches and the leadership") {
   serve("127.0.0.1", false);
   trainjobs().update_if_newer(
       R"({"metadata":{"name":"j","namespace":"ns","uid":"u","resourceVersion":"1"}})");

@@ -42,13 +42,13 @@ const char* const kCacheRuntime = R"({
       "metadata":{"labels":{"trainer.kubeflow.org/trainjob-ancestor-step":"cache-initializer"}},
       "spec":{"template":{"spec":{"containers":[{"name":"cache","image":"i"}]}}}}}]}}}})";
 
-struct Fixture : trainer::test::IdleManager {
+struct DependentsFixture : trainer::test::IdleManager {
   std::string runtime = kGangRuntime;
   std::string group = kNotFound;  // the answer about the group in the cluster
   std::string status = "{}";
   int version = 5;
 
-  Fixture() {
+  DependentsFixture() {
     api.on("GET", kRuntime).always().reply([this](const kube::ReceivedRequest&) {
       return kube::ScriptedReply(200, runtime);
     });
@@ -120,7 +120,8 @@ struct Fixture : trainer::test::IdleManager {
 
 }  // namespace
 
-TEST_CASE_METHOD(Fixture, "an object that has the name already is read again until it is gone") {
+TEST_CASE_METHOD(DependentsFixture,
+                 "an object that has the name already is read again until it is gone") {
   group = R"({"kind":"PodGroup","metadata":{"name":"j","namespace":"n","uid":"x"}})";
   CHECK_FALSE(writes_group());
   CHECK_FALSE(writes_group());
@@ -129,7 +130,7 @@ TEST_CASE_METHOD(Fixture, "an object that has the name already is read again unt
   CHECK(writes_group());
 }
 
-TEST_CASE_METHOD(Fixture,
+TEST_CASE_METHOD(DependentsFixture,
                  "a deleted dependent object is created again with the next change of the job") {
   CHECK(writes_group());
   CHECK_FALSE(writes_group());
@@ -139,7 +140,7 @@ TEST_CASE_METHOD(Fixture,
   CHECK(writes_group());
 }
 
-TEST_CASE_METHOD(Fixture,
+TEST_CASE_METHOD(DependentsFixture,
                  "one deleted under a running job is created again when pods start again") {
   is_suspended = false;
   see();
@@ -184,7 +185,8 @@ TEST_CASE("a CA that replaces another enqueues the jobs whose pods trust it") {
   CHECK(idle.enqueued == std::vector<std::string>{"trainjob_controller n/j for counters"});
 }
 
-TEST_CASE_METHOD(Fixture, "the Service of a data cache is created once, and read afterwards") {
+TEST_CASE_METHOD(DependentsFixture,
+                 "the Service of a data cache is created once, and read afterwards") {
   runtime = kCacheRuntime;
   Json created;
   api.on("POST", kServices).always().reply([&created](const kube::ReceivedRequest& request) {

@@ -47,10 +47,10 @@ std::string jobs_path(const std::string& ns) {
   return "/apis/batch/v1/namespaces/" + ns + "/jobs";
 }
 
-struct Fixture : trainer::test::IdleManager {
+struct FairnessFixture : trainer::test::IdleManager {
   kube::TaskGroup tasks{io.get_executor(), nullptr};
 
-  ~Fixture() { kube::run_task(io, manager.drain(milliseconds(0))); }
+  ~FairnessFixture() { kube::run_task(io, manager.drain(milliseconds(0))); }
 
   // The first lists of all collections have arrived, with what was seen before.
   void sync() {
@@ -97,7 +97,8 @@ struct Fixture : trainer::test::IdleManager {
 
 }  // namespace
 
-TEST_CASE_METHOD(Fixture, "a replica that does not lead queues nothing, whatever comes and goes") {
+TEST_CASE_METHOD(FairnessFixture,
+                 "a replica that does not lead queues nothing, whatever comes and goes") {
   sync();
   int version = 200;
   for (int i = 0; i < 50; ++i) {
@@ -120,7 +121,8 @@ TEST_CASE_METHOD(Fixture, "a replica that does not lead queues nothing, whatever
   CHECK(clock.timers() == 0);
 }
 
-TEST_CASE_METHOD(Fixture, "on taking the lead all that exists is reconciled, of each controller") {
+TEST_CASE_METHOD(FairnessFixture,
+                 "on taking the lead all that exists is reconciled, of each controller") {
   exists(all_of(kJobSets), jobset("n", "js"));
   exists(all_of(kTrainJobs), R"({"metadata":{"name":"t","namespace":"n","uid":"u2",
       "resourceVersion":"7","generation":2},"spec":{"runtimeRef":{"name":"r"}}})");
@@ -145,7 +147,8 @@ TEST_CASE_METHOD(Fixture, "on taking the lead all that exists is reconciled, of 
         std::vector<std::string>{"jobset n/js now", "pod n/p now", "trainjob_controller n/t now"});
 }
 
-TEST_CASE_METHOD(Fixture, "a namespace whose reconciles do not end leaves workers to the others") {
+TEST_CASE_METHOD(FairnessFixture,
+                 "a namespace whose reconciles do not end leaves workers to the others") {
   // All of them wait for one answer.
   for (int i = 0; i < 100; ++i)
     exists(all_of(kTrainJobs), new_trainjob("greedy", "t" + std::to_string(i)));
@@ -159,7 +162,8 @@ TEST_CASE_METHOD(Fixture, "a namespace whose reconciles do not end leaves worker
       io, [this] { return has_asked("GET", runtime_path("neighbour")); }, std::chrono::seconds(5)));
 }
 
-TEST_CASE_METHOD(Fixture, "a namespace whose writes queue delays the others by a few writes") {
+TEST_CASE_METHOD(FairnessFixture,
+                 "a namespace whose writes queue delays the others by a few writes") {
   for (int i = 0; i < 100; ++i)
     exists(all_of(kJobSets), jobset("greedy", "js" + std::to_string(i)));
   sync();

@@ -24,7 +24,7 @@ namespace {
 
 const std::string kCrds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/";
 const std::string kRuntimes = "/apis/trainer.kubeflow.org/v1alpha1/clustertrainingruntimes";
-const std::string kJobs = "/apis/trainer.kubeflow.org/v1alpha1/trainjobs";
+const std::string kTrainJobsPath = "/apis/trainer.kubeflow.org/v1alpha1/trainjobs";
 const std::string kServed =
     R"({"metadata":{"name":"x"},"status":{"conditions":[{"type":"Established","status":"True"}]}})";
 
@@ -41,14 +41,14 @@ std::string job(const std::string& ref, const std::string& condition = "") {
          R"(},"status":{"conditions":[)" + condition + "]}}";
 }
 
-struct Fixture {
+struct InstallFixture {
   kube::asio::io_context io;
   kube::ScriptedServer api{io};
   fs::path folder = fs::temp_directory_path() / ("trainer-install-" + std::to_string(::getpid()));
   ClusterOptions cluster;
   int code = -1;
 
-  Fixture() {
+  InstallFixture() {
     fs::create_directories(folder);
     cluster.kubeconfig = (folder / "config").string();
     std::ofstream(cluster.kubeconfig)
@@ -56,9 +56,9 @@ struct Fixture {
            "clusters: [{name: c, cluster: {server: '"
         << api.config().server << "'}}]\nusers: [{name: u, user: {}}]\n";
   }
-  Fixture(const Fixture&) = delete;
-  Fixture& operator=(const Fixture&) = delete;
-  ~Fixture() { fs::remove_all(folder); }
+  InstallFixture(const InstallFixture&) = delete;
+  InstallFixture& operator=(const InstallFixture&) = delete;
+  ~InstallFixture() { fs::remove_all(folder); }
 
   std::string run(const std::function<int(Console&)>& command) {
     test::CommandRun done = test::run_beside(io, command);
@@ -81,7 +81,8 @@ struct Fixture {
 
 }  // namespace
 
-TEST_CASE_METHOD(Fixture, "CRDs are applied, kept by Helm, and waited for until they are served") {
+TEST_CASE_METHOD(InstallFixture,
+                 "CRDs are applied, kept by Helm, and waited for until they are served") {
   CrdsOptions options;
   options.cluster = cluster;
   options.is_applied = true;
@@ -119,7 +120,7 @@ TEST_CASE_METHOD(Fixture, "CRDs are applied, kept by Helm, and waited for until 
   CHECK(kept == 2);
 }
 
-TEST_CASE_METHOD(Fixture, "a CRD that is refused ends the command, and is named") {
+TEST_CASE_METHOD(InstallFixture, "a CRD that is refused ends the command, and is named") {
   CrdsOptions options;
   options.cluster = cluster;
   options.is_applied = true;
@@ -130,7 +131,7 @@ TEST_CASE_METHOD(Fixture, "a CRD that is refused ends the command, and is named"
   CHECK(code == kExitRefused);
 }
 
-TEST_CASE_METHOD(Fixture,
+TEST_CASE_METHOD(InstallFixture,
                  "runtimes are applied with labels and images, when their kind is served") {
   RuntimesOptions options;
   options.cluster = cluster;
@@ -156,14 +157,14 @@ TEST_CASE_METHOD(Fixture,
   CHECK_THAT(deepspeed, !Catch::Contains("deepspeed-runtime"));
 }
 
-TEST_CASE_METHOD(Fixture, "runtimes that unfinished jobs use are not removed") {
+TEST_CASE_METHOD(InstallFixture, "runtimes that unfinished jobs use are not removed") {
   RuntimesOptions options;
   options.cluster = cluster;
   options.removes_unused = true;
   api.on("GET", kRuntimes)
       .answer(200, list(runtime("free") + "," + runtime("used") + "," + runtime("finished") + "," +
                         runtime("of-a-namespace")));
-  api.on("GET", kJobs)
+  api.on("GET", kTrainJobsPath)
       .answer(200, list(job(R"({"name":"used"})") + "," +
                         job(R"({"name":"finished"})", R"({"type":"Failed","status":"True"})") +
                         "," + job(R"({"name":"of-a-namespace","kind":"TrainingRuntime"})")));
@@ -180,7 +181,7 @@ TEST_CASE_METHOD(Fixture, "runtimes that unfinished jobs use are not removed") {
         "labelSelector=trainer.kubeflow.org%2Fmanaged-by%3Druntimes-installer&limit=500");
 }
 
-TEST_CASE_METHOD(Fixture, "what is applied is not removed") {
+TEST_CASE_METHOD(InstallFixture, "what is applied is not removed") {
   RuntimesOptions options;
   options.cluster = cluster;
   options.is_applied = true;
@@ -188,14 +189,14 @@ TEST_CASE_METHOD(Fixture, "what is applied is not removed") {
   options.names = {"torch-distributed"};
   api.on("PATCH", kRuntimes + "/torch-distributed").answer(200, runtime("torch-distributed"));
   api.on("GET", kRuntimes).answer(200, list(runtime("torch-distributed") + "," + runtime("trl")));
-  api.on("GET", kJobs).answer(200, list(""));
+  api.on("GET", kTrainJobsPath).answer(200, list(""));
   api.on("DELETE", kRuntimes + "/trl").answer(200, "{}");
   use_runtimes(options);
   CHECK(code == kExitDone);
   CHECK(deleted().size() == 1);
 }
 
-TEST_CASE_METHOD(Fixture, "without the CRDs there is nothing to remove") {
+TEST_CASE_METHOD(InstallFixture, "without the CRDs there is nothing to remove") {
   RuntimesOptions options;
   options.cluster = cluster;
   options.removes_unused = true;
@@ -226,7 +227,8 @@ TEST_CASE("flags of runtimes that fit nothing are refused before anything is ask
   }
 }
 
-TEST_CASE_METHOD(Fixture, "a Lease that is not renewed has no leader, whatever its time says") {
+TEST_CASE_METHOD(InstallFixture,
+                 "a Lease that is not renewed has no leader, whatever its time says") {
   const std::string lease =
       "/apis/coordination.k8s.io/v1/namespaces/kubeflow-system/leases/trainer.kubeflow.org";
   api.on("GET", lease)
@@ -243,7 +245,7 @@ TEST_CASE_METHOD(Fixture, "a Lease that is not renewed has no leader, whatever i
              Catch::Contains("leader     Lease kubeflow-system/trainer.kubeflow.org: nobody"));
 }
 
-TEST_CASE_METHOD(Fixture,
+TEST_CASE_METHOD(InstallFixture,
                  "an installation works where kinds are served, one leads and a job is refused") {
   const std::string ns = "/namespaces/kubeflow-system/";
   api.on("GET", "/apis/trainer.kubeflow.org/v1alpha1" + ns + "trainjobs")

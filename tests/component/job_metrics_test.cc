@@ -34,13 +34,13 @@ std::size_t series_in(const std::string& text) {
   return count;
 }
 
-struct Fixture {
+struct JobMetricsFixture {
   std::shared_ptr<JobCensus> census = std::make_shared<JobCensus>();
   Metrics metrics;
   kube::FakeClock clock;
   JobMetrics jobs{census, metrics, clock, {"TrainJob", true, failure_reasons()}};
 
-  Fixture() { metrics.set_jobs(census); }
+  JobMetricsFixture() { metrics.set_jobs(census); }
 
   JobFacts facts(std::string_view phase, std::string_view waiting = {}) const {
     JobFacts made;
@@ -71,7 +71,8 @@ std::uint8_t bit(JobStep step) {
 
 }  // namespace
 
-TEST_CASE_METHOD(Fixture, "a job is counted where its status is, for as long as it is there") {
+TEST_CASE_METHOD(JobMetricsFixture,
+                 "a job is counted where its status is, for as long as it is there") {
   {
     JobRecord record;
     jobs.update(record, facts("Pending", "Unschedulable"));
@@ -91,7 +92,7 @@ TEST_CASE_METHOD(Fixture, "a job is counted where its status is, for as long as 
   CHECK(census->waits().empty());
 }
 
-TEST_CASE_METHOD(Fixture, "times from the POST, each once") {
+TEST_CASE_METHOD(JobMetricsFixture, "times from the POST, each once") {
   JobRecord record;
   clock.advance(milliseconds(100));
   auto now = facts("Pending", "CreatingPods");
@@ -114,7 +115,8 @@ TEST_CASE_METHOD(Fixture, "times from the POST, each once") {
   CHECK(times_to("running", "count") == 1);
 }
 
-TEST_CASE_METHOD(Fixture, "what a job had reached before this process saw it is not measured") {
+TEST_CASE_METHOD(JobMetricsFixture,
+                 "what a job had reached before this process saw it is not measured") {
   JobRecord record;
   clock.advance(seconds(1'000));
   auto now = facts("Running");
@@ -124,7 +126,7 @@ TEST_CASE_METHOD(Fixture, "what a job had reached before this process saw it is 
   for (const char* step : {"jobset", "first_pod", "running"}) CHECK(times_to(step, "count") == 0);
 }
 
-TEST_CASE_METHOD(Fixture, "nor is how long a job waits that had run before") {
+TEST_CASE_METHOD(JobMetricsFixture, "nor is how long a job waits that had run before") {
   JobRecord record;
   auto now = facts("Queued", "WaitingForQuota");
   now.steps = bit(JobStep::kJobSet);
@@ -137,7 +139,7 @@ TEST_CASE_METHOD(Fixture, "nor is how long a job waits that had run before") {
   for (const char* step : {"jobset", "first_pod", "running"}) CHECK(times_to(step, "count") == 0);
 }
 
-TEST_CASE_METHOD(Fixture, "failures and restarts are counted once, by a bounded cause") {
+TEST_CASE_METHOD(JobMetricsFixture, "failures and restarts are counted once, by a bounded cause") {
   const std::string failures =
       R"(trainer_job_failures_total{kind="TrainJob",reason="ReachedMaxRestarts"})";
   const auto restarts = [&](const std::string& cause) {
@@ -174,7 +176,8 @@ TEST_CASE_METHOD(Fixture, "failures and restarts are counted once, by a bounded 
   CHECK(value_of(metrics, failures) == 1);
 }
 
-TEST_CASE_METHOD(Fixture, "beyond the bounds jobs are counted as others, and none is lost") {
+TEST_CASE_METHOD(JobMetricsFixture,
+                 "beyond the bounds jobs are counted as others, and none is lost") {
   std::deque<JobRecord> records;
   const auto add = [&](const std::string& ns, const std::string& runtime) {
     auto made = facts("Running");
@@ -199,7 +202,7 @@ TEST_CASE_METHOD(Fixture, "beyond the bounds jobs are counted as others, and non
   CHECK(jobs_in("Running", "modest") == 1);
 }
 
-TEST_CASE_METHOD(Fixture,
+TEST_CASE_METHOD(JobMetricsFixture,
                  "counters name so many namespaces, and no more after their jobs are gone") {
   {
     std::deque<JobRecord> records;

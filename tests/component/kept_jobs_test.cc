@@ -10,7 +10,7 @@ using kube::Json;
 
 namespace {
 
-const std::string kJobs = "/apis/batch/v1/namespaces/n/jobs/";
+const std::string kKeptJobsPath = "/apis/batch/v1/namespaces/n/jobs/";
 
 // Its one restart is counted, and nothing else has been done for it.
 constexpr const char* kJobSet =
@@ -46,14 +46,15 @@ TEST_CASE_METHOD(trainer::test::IdleManager, "a kept Job gets the label of the a
   api.on("PATCH", "/apis/jobset.x-k8s.io/v1alpha2/namespaces/n/jobsets/js/status")
       .always()
       .answer(200, "{}");
-  api.on("DELETE", kJobs + "js-node-0").always().answer(200, "{}");
-  api.on("PATCH", kJobs + "js-data-0").always().answer(200, job("data", "Complete", "1"));
+  api.on("DELETE", kKeptJobsPath + "js-node-0").always().answer(200, "{}");
+  api.on("PATCH", kKeptJobsPath + "js-data-0").always().answer(200, job("data", "Complete", "1"));
   REQUIRE(reconcile("jobset", {"n", "js"}));
   REQUIRE(reconcile("jobset", {"n", "js"}));
   std::vector<Json> patches;
   for (const auto& request : api.log()) {
-    CHECK_FALSE((request.method == "DELETE" && request.path != kJobs + "js-node-0"));
-    if (request.path == kJobs + "js-data-0") patches.push_back(*kube::parse_json(request.body));
+    CHECK_FALSE((request.method == "DELETE" && request.path != kKeptJobsPath + "js-node-0"));
+    if (request.path == kKeptJobsPath + "js-data-0")
+      patches.push_back(*kube::parse_json(request.body));
   }
   REQUIRE(patches.size() == 1);
   CHECK(patches[0] == *kube::parse_json(R"({"metadata":{"resourceVersion":"10",

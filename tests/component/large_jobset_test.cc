@@ -10,7 +10,7 @@ using namespace trainer;
 
 namespace {
 
-constexpr int kJobs = 20'001;
+constexpr int kJobCount = 20'001;
 
 std::string job_text(int index, int version) {
   return fmt::format(
@@ -22,7 +22,7 @@ std::string job_text(int index, int version) {
       index, version);
 }
 
-struct Fixture : trainer::test::IdleManager {
+struct LargeJobsetFixture : trainer::test::IdleManager {
   int turns = 0;
 
   // It gets a turn before the reconcile and one after each of its steps. It removes a Job once the
@@ -37,12 +37,12 @@ struct Fixture : trainer::test::IdleManager {
 
 }  // namespace
 
-TEST_CASE_METHOD(Fixture, "others have their turn while very many Jobs are sorted") {
+TEST_CASE_METHOD(LargeJobsetFixture, "others have their turn while very many Jobs are sorted") {
   REQUIRE(jobsets().upsert(fmt::format(
       R"({{"metadata":{{"name":"js","namespace":"n","uid":"u1","resourceVersion":"5"}},"spec":{{
       "network":{{"enableDNSHostnames":false}},"replicatedJobs":[{{"name":"w","replicas":{},"template":{{"spec":{{}}}}}}]}}}})",
-      kJobs)));
-  for (int i = 0; i < kJobs; ++i) REQUIRE(jobs().upsert(job_text(i, 100 + i)));
+      kJobCount)));
+  for (int i = 0; i < kJobCount; ++i) REQUIRE(jobs().upsert(job_text(i, 100 + i)));
   api.on("PATCH", "/apis/jobset.x-k8s.io/v1alpha2/namespaces/n/jobsets/js/status")
       .answer(200, "{}");
   kube::TaskGroup others(io.get_executor(), nullptr);
@@ -56,5 +56,5 @@ TEST_CASE_METHOD(Fixture, "others have their turn while very many Jobs are sorte
   // The state at the start has decided: all Jobs are complete.
   REQUIRE(api.log().size() == 1);
   CHECK(api.log()[0].body.find(R"("terminalState":"Completed")") != std::string::npos);
-  CHECK(api.log()[0].body.find(fmt::format(R"("succeeded":{})", kJobs)) != std::string::npos);
+  CHECK(api.log()[0].body.find(fmt::format(R"("succeeded":{})", kJobCount)) != std::string::npos);
 }

@@ -14,7 +14,8 @@ using kube::Json;
 
 namespace {
 
-const std::string kPath = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/n/trainingruntimes/old";
+const std::string kLegacyRuntimePath =
+    "/apis/trainer.kubeflow.org/v1alpha1/namespaces/n/trainingruntimes/old";
 
 std::string runtime(const std::string& name, const std::string& finalizers) {
   return R"({"apiVersion":"trainer.kubeflow.org/v1alpha1","kind":"TrainingRuntime","metadata":{)"
@@ -22,7 +23,7 @@ std::string runtime(const std::string& name, const std::string& finalizers) {
          name + R"(","finalizers":)" + finalizers + R"(},"spec":{}})";
 }
 
-struct Fixture : kube::test::ScriptedPeer {
+struct LegacyFinalizersFixture : kube::test::ScriptedPeer {
   StoredCache runtimes{kube::StoredObjectTransform(kTrainingRuntimes)};
   StoredCache cluster_runtimes{kube::StoredObjectTransform(kClusterTrainingRuntimes)};
   LegacyFinalizers finalizers{io, client, runtimes, &cluster_runtimes, true, log};
@@ -31,7 +32,7 @@ struct Fixture : kube::test::ScriptedPeer {
   bool wait_for(std::size_t requests) {
     return kube::run_until(io, [&] { return api.log().size() >= requests; });
   }
-  ~Fixture() {
+  ~LegacyFinalizersFixture() {
     tasks.cancel();
     kube::run_task(io, tasks.join());
   }
@@ -49,10 +50,11 @@ TEST_CASE("the patch removes one finalizer and keeps the others") {
   CHECK_FALSE(without_legacy_finalizer(Json()));
 }
 
-TEST_CASE_METHOD(Fixture, "the finalizer is removed from every runtime, also from new ones") {
+TEST_CASE_METHOD(LegacyFinalizersFixture,
+                 "the finalizer is removed from every runtime, also from new ones") {
   REQUIRE(runtimes.upsert(runtime("new", "[]")));
   REQUIRE(runtimes.upsert(runtime("old", R"(["trainer.kubeflow.org/resource-in-use"])")));
-  api.on("PATCH", kPath).always().answer(200, runtime("old", "[]"));
+  api.on("PATCH", kLegacyRuntimePath).always().answer(200, runtime("old", "[]"));
   tasks.spawn("finalizers", finalizers.run());
   REQUIRE(wait_for(1));
   CHECK(api.log()[0].method == "PATCH");
@@ -65,7 +67,8 @@ TEST_CASE_METHOD(Fixture, "the finalizer is removed from every runtime, also fro
   REQUIRE(wait_for(2));
 }
 
-TEST_CASE_METHOD(Fixture, "where that is not enabled nothing is patched, and one warning says so") {
+TEST_CASE_METHOD(LegacyFinalizersFixture,
+                 "where that is not enabled nothing is patched, and one warning says so") {
   const test::CapturedErrors errors;
   const kube::Log warnings{kube::LogLevel::kWarn, kube::Log::Format::kText};
   LegacyFinalizers idle{io, client, runtimes, &cluster_runtimes, false, warnings};

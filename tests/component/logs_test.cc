@@ -68,7 +68,7 @@ LogsHook hook() {
   return *production_registry(KindOptions()).front().logs;
 }
 
-struct Fixture {
+struct LogsFixture {
   kube::asio::io_context io;
   kube::ScriptedServer api{io};
   kube::FakeClock clock;
@@ -147,7 +147,8 @@ struct Folder {
 
 }  // namespace
 
-TEST_CASE_METHOD(Fixture, "a stream that breaks is opened again, and every line is printed once") {
+TEST_CASE_METHOD(LogsFixture,
+                 "a stream that breaks is opened again, and every line is printed once") {
   serve_job("Complete");
   serve_pods(pod(0, "Succeeded", kEnded));
   log_of(0).stream({line(1, "a"), line(2, "b"), line(2, "b")}).cut_in_last_chunk();
@@ -158,7 +159,8 @@ TEST_CASE_METHOD(Fixture, "a stream that breaks is opened again, and every line 
   CHECK(lines == Lines{"[node-0] a", "[node-0] b", "[node-0] b", "[node-0] c"});
 }
 
-TEST_CASE_METHOD(Fixture, "a running container is followed until it has ended, then read again") {
+TEST_CASE_METHOD(LogsFixture,
+                 "a running container is followed until it has ended, then read again") {
   serve_job("Failed");
   const std::string ended = pod(1, "Failed", kFailed);
   serve_pods(pod(1, "Running", kRunning), {event("MODIFIED", ended)}, ended);
@@ -170,7 +172,7 @@ TEST_CASE_METHOD(Fixture, "a running container is followed until it has ended, t
         reported.end());
 }
 
-TEST_CASE_METHOD(Fixture, "why a job has failed is left to a caller that says it") {
+TEST_CASE_METHOD(LogsFixture, "why a job has failed is left to a caller that says it") {
   const bool is_omitted = GENERATE(false, true);
   serve_job("Failed", "boom");
   serve_pods(pod(0, "Failed", kFailed));
@@ -182,7 +184,7 @@ TEST_CASE_METHOD(Fixture, "why a job has failed is left to a caller that says it
   CHECK(std::count(reported.begin(), reported.end(), said) == 1);
 }
 
-TEST_CASE_METHOD(Fixture, "a pod that no container started of says why, each reason once") {
+TEST_CASE_METHOD(LogsFixture, "a pod that no container started of says why, each reason once") {
   const auto refused = [](int index, const std::string& message) {
     const std::string n = std::to_string(index);
     return R"({"metadata":{"name":"j-node-0-)" + n + R"(","namespace":"ns","uid":"p)" + n +
@@ -203,7 +205,7 @@ TEST_CASE_METHOD(Fixture, "a pod that no container started of says why, each rea
   CHECK(said("pod j-node-0-2 failed: NotSupported: no probes") == 1);
 }
 
-TEST_CASE_METHOD(Fixture, "a container that was restarted is read from both of its runs") {
+TEST_CASE_METHOD(LogsFixture, "a container that was restarted is read from both of its runs") {
   serve_job("Complete");
   const std::string again = pod(0, "Succeeded", kEnded, 1);
   serve_pods(pod(0, "Running", kFailed, 0), {event("MODIFIED", again)}, again);
@@ -221,7 +223,8 @@ TEST_CASE_METHOD(Fixture, "a container that was restarted is read from both of i
   CHECK(lines == Lines{"[node-0] first", "[node-0] second"});
 }
 
-TEST_CASE_METHOD(Fixture, "pods that their watch has not brought when the job ends are read too") {
+TEST_CASE_METHOD(LogsFixture,
+                 "pods that their watch has not brought when the job ends are read too") {
   serve_job("Complete");
   const std::string known = pod(0, "Succeeded", kEnded);
   serve_pods(known, {}, known + "," + pod(1, "Succeeded", kEnded));
@@ -231,7 +234,8 @@ TEST_CASE_METHOD(Fixture, "pods that their watch has not brought when the job en
   CHECK(lines == Lines{"[node-0] zero", "[node-1] one"});
 }
 
-TEST_CASE_METHOD(Fixture, "a log that is still empty when its container has ended is read again") {
+TEST_CASE_METHOD(LogsFixture,
+                 "a log that is still empty when its container has ended is read again") {
   serve_job("Complete");
   serve_pods(pod(0, "Succeeded", kEnded) + "," + pod(1, "Succeeded", kEnded));
   log_of(0).stream({});
@@ -241,7 +245,7 @@ TEST_CASE_METHOD(Fixture, "a log that is still empty when its container has ende
   CHECK(lines == Lines{"[node-0] late"});
 }
 
-TEST_CASE_METHOD(Fixture, "a watch that is refused is reported, and tried again") {
+TEST_CASE_METHOD(LogsFixture, "a watch that is refused is reported, and tried again") {
   serve_job("Complete");
   const std::string ended = pod(0, "Succeeded", kEnded);
   api.on("GET", kPodList).answer(403, R"({"message":"pods is forbidden"})");
@@ -254,7 +258,7 @@ TEST_CASE_METHOD(Fixture, "a watch that is refused is reported, and tried again"
   }));
 }
 
-TEST_CASE_METHOD(Fixture, "only the chosen node's log is read") {
+TEST_CASE_METHOD(LogsFixture, "only the chosen node's log is read") {
   serve_job("Complete");
   serve_pods(pod(0, "Succeeded", kEnded) + "," + pod(1, "Succeeded", kEnded));
   log_of(1).stream({line(1, "one")}).always();
@@ -269,7 +273,7 @@ TEST_CASE_METHOD(Fixture, "only the chosen node's log is read") {
   CHECK(has_tail);
 }
 
-TEST_CASE_METHOD(Fixture, "a log that cannot be read any more does not delay the end") {
+TEST_CASE_METHOD(LogsFixture, "a log that cannot be read any more does not delay the end") {
   serve_job("Complete");
   serve_pods(pod(0, "Succeeded", kEnded));
   log_of(0).answer(404, "{}").always();
@@ -292,7 +296,8 @@ std::string ending(std::string pod) {
                                             R"("deletionGracePeriodSeconds":10,)");
 }
 
-TEST_CASE_METHOD(Fixture, "a pod of a lost node, which stays in deletion, does not delay the end") {
+TEST_CASE_METHOD(LogsFixture,
+                 "a pod of a lost node, which stays in deletion, does not delay the end") {
   serve_job("Failed");
   const auto began = clock.steady();
   SECTION("its log cannot be read") {
@@ -314,7 +319,7 @@ TEST_CASE_METHOD(Fixture, "a pod of a lost node, which stays in deletion, does n
   CHECK(clock.steady() - began >= std::chrono::seconds(40));
 }
 
-TEST_CASE_METHOD(Fixture, "a job that does not exist, and one that is deleted meanwhile") {
+TEST_CASE_METHOD(LogsFixture, "a job that does not exist, and one that is deleted meanwhile") {
   const auto missing = follow(options());
   REQUIRE_FALSE(missing);
   CHECK(missing.error().code == kube::ErrorCode::kNotFound);
@@ -328,7 +333,7 @@ TEST_CASE_METHOD(Fixture, "a job that does not exist, and one that is deleted me
   CHECK_FALSE(*deleted);
 }
 
-TEST_CASE_METHOD(Fixture, "without following, all logs are merged by time") {
+TEST_CASE_METHOD(LogsFixture, "without following, all logs are merged by time") {
   log_of(0).stream({line(1, "a"), line(3, "c"), "no time\n"});
   log_of(1).stream({line(2, "b"), line(4, "d")});
   log_of(2).answer(500, "{}").always();
@@ -345,7 +350,8 @@ TEST_CASE_METHOD(Fixture, "without following, all logs are merged by time") {
   CHECK(errors[0].starts_with("j-node-0-2: no log: "));
 }
 
-TEST_CASE_METHOD(Fixture, "without following, too, an empty log is read again where it has ended") {
+TEST_CASE_METHOD(LogsFixture,
+                 "without following, too, an empty log is read again where it has ended") {
   log_of(0).stream({});
   log_of(0).stream({line(1, "late")});
   log_of(1).stream({});  // still runs, so it is not read again
@@ -364,7 +370,7 @@ TEST_CASE_METHOD(Fixture, "without following, too, an empty log is read again wh
   CHECK(errors.empty());
 }
 
-TEST_CASE_METHOD(Fixture, "a log that breaks off is an error, after all that there is") {
+TEST_CASE_METHOD(LogsFixture, "a log that breaks off is an error, after all that there is") {
   const bool is_cut = GENERATE(false, true);
   serve_job("Complete");
   api.on("GET", kPodList).answer(200, list(pod(0, "Succeeded", kEnded)));

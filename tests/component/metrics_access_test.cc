@@ -19,7 +19,7 @@ const char* const kUser =
 
 const NonResourceAccess kMetrics{"get", "/metrics"};
 
-struct Fixture : kube::test::ScriptedPeer {
+struct MetricsAccessFixture : kube::test::ScriptedPeer {
   MetricsAccess access{client};
 
   ErrorCode refusal(const std::string& token) {
@@ -35,7 +35,7 @@ struct Fixture : kube::test::ScriptedPeer {
 
 }  // namespace
 
-TEST_CASE_METHOD(Fixture,
+TEST_CASE_METHOD(MetricsAccessFixture,
                  "a token whose user may get /metrics is allowed, and cached for a minute") {
   api.on("POST", kTokens).answer(201, kUser).always();
   api.on("POST", kAccess).answer(201, R"({"status":{"allowed":true}})").always();
@@ -52,7 +52,7 @@ TEST_CASE_METHOD(Fixture,
   CHECK(api.log().size() == 6);
 }
 
-TEST_CASE_METHOD(Fixture,
+TEST_CASE_METHOD(MetricsAccessFixture,
                  "a token without the right, or that is not valid, is refused for a while") {
   CHECK(refusal("") == ErrorCode::kUnauthorized);
   CHECK(api.log().empty());
@@ -69,7 +69,7 @@ TEST_CASE_METHOD(Fixture,
   CHECK(is_allowed("weak"));
 }
 
-TEST_CASE_METHOD(Fixture,
+TEST_CASE_METHOD(MetricsAccessFixture,
                  "a flood of tokens that are refused does not push out one that is allowed") {
   api.on("POST", kTokens).answer(201, kUser);
   api.on("POST", kAccess).answer(201, R"({"status":{"allowed":true}})");
@@ -82,7 +82,7 @@ TEST_CASE_METHOD(Fixture,
   CHECK(api.log().size() == before);
 }
 
-TEST_CASE_METHOD(Fixture, "a check that failed is not remembered") {
+TEST_CASE_METHOD(MetricsAccessFixture, "a check that failed is not remembered") {
   api.on("POST", kTokens).answer(403, "{}");
   const auto failed = kube::run_task(io, access.check(kube::Secret<std::string>("t"), kMetrics));
   REQUIRE_FALSE(failed);
@@ -92,7 +92,7 @@ TEST_CASE_METHOD(Fixture, "a check that failed is not remembered") {
   CHECK(is_allowed("t"));
 }
 
-TEST_CASE_METHOD(Fixture, "the server answers 401, 403 and 500") {
+TEST_CASE_METHOD(MetricsAccessFixture, "the server answers 401, 403 and 500") {
   Metrics metrics;
   const auto server = serve_metrics(io, {"127.0.0.1", 0}, kube::ServerOptions(), metrics,
                                     std::make_shared<MetricsAccess>(client));

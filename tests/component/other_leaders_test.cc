@@ -13,7 +13,7 @@ using namespace trainer;
 
 namespace {
 
-const std::string kPath = "/apis/coordination.k8s.io/v1/leases";
+const std::string kOthersLeasesPath = "/apis/coordination.k8s.io/v1/leases";
 
 std::string lease(const std::string& ns, const std::string& holder, int second) {
   return fmt::format(
@@ -30,7 +30,7 @@ TEST_CASE_METHOD(kube::test::ScriptedPeer,
   std::vector<std::size_t> counts;
   int second = 0;
   std::string other = "them";
-  api.on("GET", kPath).always().reply([&](const kube::ReceivedRequest&) {
+  api.on("GET", kOthersLeasesPath).always().reply([&](const kube::ReceivedRequest&) {
     ++second;
     return kube::ScriptedReply(200, R"({"metadata":{"resourceVersion":"5"},"items":[)" +
                                         lease("own", "us", second) + "," + lease("old", "gone", 7) +

@@ -33,9 +33,9 @@ std::string job(const std::string& ns, const std::string& version, const std::st
          condition + R"(","status":"True"}]}})";
 }
 
-struct Fixture : trainer::test::IdleManager {
+struct OwnersFixture : trainer::test::IdleManager {
   const std::string jobs_path = "/apis/batch/v1/namespaces/n/jobs";
-  Fixture() {
+  OwnersFixture() {
     REQUIRE(jobsets().upsert(kJobSet));
     enqueued.clear();
     api.on("PATCH", "/apis/jobset.x-k8s.io/v1alpha2/namespaces/n/jobsets/js/status")
@@ -59,13 +59,15 @@ struct Fixture : trainer::test::IdleManager {
 
 }  // namespace
 
-TEST_CASE_METHOD(Fixture, "a Job of another namespace that names a JobSet's uid does not fail it") {
+TEST_CASE_METHOD(OwnersFixture,
+                 "a Job of another namespace that names a JobSet's uid does not fail it") {
   REQUIRE(jobs().upsert(job("elsewhere", "10", "FailureTarget")));
   CHECK(enqueued.empty());
   CHECK(written() == std::vector<std::string>{"POST " + jobs_path});
 }
 
-TEST_CASE_METHOD(Fixture, "a JobSet that was made again is reconciled when an old child is gone") {
+TEST_CASE_METHOD(OwnersFixture,
+                 "a JobSet that was made again is reconciled when an old child is gone") {
   std::string old = job("n", "10", "FailureTarget");
   old.replace(old.find("\"u1\""), 4, "\"u0\"");
   REQUIRE(jobs().upsert(old));
@@ -75,7 +77,7 @@ TEST_CASE_METHOD(Fixture, "a JobSet that was made again is reconciled when an ol
   CHECK(enqueued == std::vector<std::string>{"jobset n/js soon"});
 }
 
-TEST_CASE_METHOD(Fixture, "a JobSet is reconciled when a Job is not its own any more") {
+TEST_CASE_METHOD(OwnersFixture, "a JobSet is reconciled when a Job is not its own any more") {
   std::string own = job("n", "10", "Suspended");
   REQUIRE(jobs().upsert(own));
   enqueued.clear();
@@ -85,14 +87,15 @@ TEST_CASE_METHOD(Fixture, "a JobSet is reconciled when a Job is not its own any 
   CHECK(enqueued == std::vector<std::string>{"jobset n/js now"});
 }
 
-TEST_CASE_METHOD(Fixture, "a Job that was complete and deleted elsewhere does not complete it") {
+TEST_CASE_METHOD(OwnersFixture,
+                 "a Job that was complete and deleted elsewhere does not complete it") {
   REQUIRE(jobs().upsert(job("elsewhere", "10", "Complete")));
   REQUIRE(jobs().remove(job("elsewhere", "11", "Complete")));
   CHECK(enqueued.empty());
   CHECK(written() == std::vector<std::string>{"POST " + jobs_path});
 }
 
-TEST_CASE_METHOD(Fixture, "a Job of the JobSet's namespace counts") {
+TEST_CASE_METHOD(OwnersFixture, "a Job of the JobSet's namespace counts") {
   REQUIRE(jobs().upsert(job("n", "10", "Complete")));
   REQUIRE(jobs().remove(job("n", "11", "Complete")));
   CHECK(enqueued == std::vector<std::string>{"jobset n/js now", "jobset n/js now"});
@@ -100,7 +103,7 @@ TEST_CASE_METHOD(Fixture, "a Job of the JobSet's namespace counts") {
   for (const auto& request : api.log()) CHECK(request.path != jobs_path);  // not made again
 }
 
-TEST_CASE_METHOD(Fixture, "a Service elsewhere enqueues nothing") {
+TEST_CASE_METHOD(OwnersFixture, "a Service elsewhere enqueues nothing") {
   auto& services = cache<kube::StoredObject>(all_of(kube::kServices));
   const auto service = [](const std::string& ns) {
     return R"({"metadata":{"name":"s","namespace":")" + ns +
@@ -113,7 +116,7 @@ TEST_CASE_METHOD(Fixture, "a Service elsewhere enqueues nothing") {
   CHECK(enqueued == std::vector<std::string>{"jobset n/js now"});
 }
 
-TEST_CASE_METHOD(Fixture, "a long text is compressed also while its job runs") {
+TEST_CASE_METHOD(OwnersFixture, "a long text is compressed also while its job runs") {
   std::string large = kJobSet;
   large.insert(large.rfind('}'), R"(,"more":")" + std::string(1'400'000, 'x') + "\"");
   large.replace(large.find("\"5\""), 3, "\"6\"");

@@ -39,7 +39,7 @@ Json leader(const std::string& version = "10") {
   return made;
 }
 
-struct Fixture : trainer::test::IdleManager {
+struct PlacementFixture : trainer::test::IdleManager {
   using IdleManager::IdleManager;
   void seen(const Json& object) { REQUIRE(pods().upsert(kube::print_json(object))); }
   // The leaders that were enqueued.
@@ -87,7 +87,7 @@ struct Fixture : trainer::test::IdleManager {
 
 }  // namespace
 
-TEST_CASE_METHOD(Fixture, "only a leader that moved is enqueued") {
+TEST_CASE_METHOD(PlacementFixture, "only a leader that moved is enqueued") {
   seen(pod(0));
   seen(pod(1, "r1"));
   CHECK(leaders().empty());
@@ -117,7 +117,7 @@ TEST_CASE_METHOD(Fixture, "only a leader that moved is enqueued") {
   CHECK(api.log().empty());
 }
 
-TEST_CASE_METHOD(Fixture, "followers in the right place cost three reads and no write") {
+TEST_CASE_METHOD(PlacementFixture, "followers in the right place cost three reads and no write") {
   seen(leader());
   exists({leader(), pod(1, "r1")});
   REQUIRE(reconcile());
@@ -125,7 +125,7 @@ TEST_CASE_METHOD(Fixture, "followers in the right place cost three reads and no 
   CHECK(api.log().size() == 3);
 }
 
-TEST_CASE_METHOD(Fixture, "misplaced followers are marked, and then deleted") {
+TEST_CASE_METHOD(PlacementFixture, "misplaced followers are marked, and then deleted") {
   seen(leader());
   exists({leader(), pod(1, "r1"), pod(2, "r2")});
   REQUIRE(reconcile());
@@ -147,7 +147,8 @@ TEST_CASE_METHOD(Fixture, "misplaced followers are marked, and then deleted") {
   }
 }
 
-TEST_CASE_METHOD(Fixture, "a follower that is being deleted does not cause other deletions") {
+TEST_CASE_METHOD(PlacementFixture,
+                 "a follower that is being deleted does not cause other deletions") {
   seen(leader());
   Json going = pod(2, "r2");
   going["metadata"].set("deletionTimestamp", "2026-01-01T00:00:00Z");
@@ -158,7 +159,7 @@ TEST_CASE_METHOD(Fixture, "a follower that is being deleted does not cause other
   CHECK(writes().empty());
 }
 
-TEST_CASE_METHOD(Fixture, "without the webhooks nothing is read or deleted") {
+TEST_CASE_METHOD(PlacementFixture, "without the webhooks nothing is read or deleted") {
   seen(leader());
   REQUIRE(reconcile());
   CHECK(api.lines() == std::vector<std::string>{"GET " + kWebhooks});
@@ -167,14 +168,14 @@ TEST_CASE_METHOD(Fixture, "without the webhooks nothing is read or deleted") {
 TEST_CASE("pods are left to the controller that manages JobSets") {
   KindOptions options;
   options.configuration.jobsetController.mode = JobSetControllerMode::kShare;
-  Fixture world(options);
+  PlacementFixture world(options);
   world.seen(leader());
   world.exists({leader(), pod(1, "r2")});
   REQUIRE(world.reconcile());
   CHECK(world.api.log().empty());
 }
 
-TEST_CASE_METHOD(Fixture, "where a read fails nothing is deleted, and it is tried again") {
+TEST_CASE_METHOD(PlacementFixture, "where a read fails nothing is deleted, and it is tried again") {
   seen(leader());
   api.on("GET", kWebhooks).answer(200, "{}").always();
   CHECK_FALSE(reconcile());  // the pods

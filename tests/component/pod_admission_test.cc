@@ -14,7 +14,7 @@ using kube::Json;
 namespace {
 
 constexpr const char* kTopology = "alpha.jobset.sigs.k8s.io/exclusive-topology";
-constexpr const char* kPodsPath = "/api/v1/namespaces/team-a/pods";
+constexpr const char* kTeamPodsPath = "/api/v1/namespaces/team-a/pods";
 constexpr const char* kQuery =
     "labelSelector=jobset.sigs.k8s.io%2Fjobset-name%3Ds%2Cjobset.sigs.k8s.io%2Freplicatedjob-name"
     "%3Dw%2Cjobset.sigs.k8s.io%2Fjob-index%3D0%2Cbatch.kubernetes.io%2Fjob-completion-index%3D0"
@@ -39,7 +39,7 @@ Json selecting(Json from, const char* rack) {
   return from;
 }
 
-struct Fixture : AdmissionFixture {
+struct PodAdmissionFixture : AdmissionFixture {
   using AdmissionFixture::AdmissionFixture;
   // The leader as it is listed, together with another pod whose labels are the same; "" for no
   // node.
@@ -53,7 +53,7 @@ struct Fixture : AdmissionFixture {
                                     {"apiVersion", "v1"},
                                     {"metadata", Json::object({{"resourceVersion", "9"}})},
                                     {"items", Json::array({leader, other})}});
-    api.on("GET", kPodsPath).answer(200, kube::print_json(list)).always();
+    api.on("GET", kTeamPodsPath).answer(200, kube::print_json(list)).always();
     api.on("GET", "/api/v1/nodes/n1")
         .answer(200, R"({"kind":"Node","metadata":{"name":"n1","labels":{"rack":"r1"}}})")
         .always();
@@ -82,7 +82,7 @@ std::string printed(const Json& patch) {
 
 }  // namespace
 
-TEST_CASE_METHOD(Fixture, "pods that are not followers cost no request") {
+TEST_CASE_METHOD(PodAdmissionFixture, "pods that are not followers cost no request") {
   Json plain = pod("1");
   plain["metadata"]["annotations"].erase(kTopology);
   CHECK(printed(patch_for(plain)).find("jobset.sigs.k8s.io~1priority") != std::string::npos);
@@ -95,20 +95,21 @@ TEST_CASE_METHOD(Fixture, "pods that are not followers cost no request") {
   CHECK(api.log().empty());
 }
 
-TEST_CASE_METHOD(Fixture, "a follower gets a node selector for the domain of its leader's node") {
+TEST_CASE_METHOD(PodAdmissionFixture,
+                 "a follower gets a node selector for the domain of its leader's node") {
   exists("n1");
   const std::string patch = printed(patch_for(pod("1")));
   CHECK(patch.find("nodeSelector") != std::string::npos);
   CHECK(patch.find("\"r1\"") != std::string::npos);
   // The patch must not change fields that the API server sets.
   CHECK(patch.find("namespace") == std::string::npos);
-  CHECK(api.lines() == std::vector<std::string>{std::string("GET ") + kPodsPath + "?" + kQuery,
+  CHECK(api.lines() == std::vector<std::string>{std::string("GET ") + kTeamPodsPath + "?" + kQuery,
                                                 "GET /api/v1/nodes/n1"});
   CHECK(refusal(kValidatePod, selecting(pod("1"), "r1")).empty());
   CHECK(api.log().size() == 3);
 }
 
-TEST_CASE_METHOD(Fixture, "a follower waits until its leader has a node") {
+TEST_CASE_METHOD(PodAdmissionFixture, "a follower waits until its leader has a node") {
   exists("");
   CHECK(printed(patch_for(pod("1"))).find("nodeSelector") == std::string::npos);
   CHECK(refusal(kValidatePod, selecting(pod("1"), "r1")) ==
@@ -118,7 +119,7 @@ TEST_CASE_METHOD(Fixture, "a follower waits until its leader has a node") {
   CHECK(outcomes == std::map<std::string, int>{{"allowed", 1}, {"denied", 1}});
 }
 
-TEST_CASE_METHOD(Fixture,
+TEST_CASE_METHOD(PodAdmissionFixture,
                  "what the leader's node lacks is said; a failed lookup may be tried again") {
   exists("n2");
   CHECK(refusal(kMutatePod, pod("1")) == "404 node n2 not found");
@@ -133,7 +134,7 @@ TEST_CASE_METHOD(Fixture,
   CHECK(refused.find("not for you") != std::string::npos);
 }
 
-TEST_CASE_METHOD(Fixture, "invalid labels are never put into a request") {
+TEST_CASE_METHOD(PodAdmissionFixture, "invalid labels are never put into a request") {
   Json odd = pod("1");
   odd["metadata"]["labels"].set("jobset.sigs.k8s.io/jobset-name", "s,a in (b)");
   CHECK(refusal(kValidatePod, selecting(odd, "r1")).find("got 0") != std::string::npos);
@@ -146,7 +147,7 @@ TEST_CASE_METHOD(Fixture, "invalid labels are never put into a request") {
   CHECK(api.lines().front().find("completion-index") == std::string::npos);
 }
 
-TEST_CASE_METHOD(Fixture, "pods of any shape are answered without a crash") {
+TEST_CASE_METHOD(PodAdmissionFixture, "pods of any shape are answered without a crash") {
   for (const char* text :
        {"7", "[]", "{}", R"({"kind":"Pod","metadata":7,"spec":[]})",
         R"({"metadata":{"labels":[],"annotations":{"jobset.sigs.k8s.io/jobset-name":1,
@@ -171,7 +172,7 @@ TEST_CASE_METHOD(Fixture, "pods of any shape are answered without a crash") {
 TEST_CASE("pods are left to the upstream controller while it runs") {
   KindOptions options;
   options.configuration.jobsetController.mode = JobSetControllerMode::kShare;
-  Fixture shared(options);
+  PodAdmissionFixture shared(options);
   CHECK(shared.patch_for(pod("0")).is_null());
   CHECK(shared.refusal(kValidatePod, pod("1")).empty());
 }

@@ -122,13 +122,13 @@ Registry doomed_registry(const KindOptions&) {
 }
 
 // A controller with webhooks whose API server does not answer.
-struct Fixture {
+struct ProcessFixture {
   TakenPort api;
   TakenPort taken;
   Files files;
   ControllerOptions options;
 
-  Fixture() {
+  ProcessFixture() {
     options.kubeconfig = files.write("kubeconfig", kubeconfig_of("http://" + api.address()));
     options.webhook_url = "https://127.0.0.1:0";
     options.health_address = "127.0.0.1:0";
@@ -172,7 +172,8 @@ bool has_ipv6() {
 
 }  // namespace
 
-TEST_CASE_METHOD(Fixture, "a server that cannot listen ends the process, whatever it is for") {
+TEST_CASE_METHOD(ProcessFixture,
+                 "a server that cannot listen ends the process, whatever it is for") {
   SECTION("metrics over TLS") {
     options.metrics_address = taken.address();
   }
@@ -195,7 +196,8 @@ TEST_CASE_METHOD(Fixture, "a server that cannot listen ends the process, whateve
   CHECK_THAT(end.errors, Catch::Contains("cannot start") && Catch::Contains("cannot listen on"));
 }
 
-TEST_CASE_METHOD(Fixture, "the webhooks' host that cannot be listened on ends the process too") {
+TEST_CASE_METHOD(ProcessFixture,
+                 "the webhooks' host that cannot be listened on ends the process too") {
   options.config_file =
       files.write("config.yaml", R"(apiVersion: config.trainer.kubeflow.org/v1alpha1
 kind: Configuration
@@ -206,7 +208,8 @@ webhook: {host: 192.0.2.1}
   CHECK_THAT(end.errors, Catch::Contains("webhook server: cannot listen on 192.0.2.1"));
 }
 
-TEST_CASE_METHOD(Fixture, "after SIGTERM it is unready at once, and serves for five seconds more") {
+TEST_CASE_METHOD(ProcessFixture,
+                 "after SIGTERM it is unready at once, and serves for five seconds more") {
   const ScriptedApi api_server;
   const auto webhook_port = test::free_port();
   const std::string health = "127.0.0.1:" + std::to_string(test::free_port());
@@ -245,7 +248,8 @@ TEST_CASE_METHOD(Fixture, "after SIGTERM it is unready at once, and serves for f
   CHECK(std::chrono::steady_clock::now() - signalled_at >= std::chrono::seconds(5));
 }
 
-TEST_CASE_METHOD(Fixture, "tokens for metrics are reviewed apart from the control loops' limits") {
+TEST_CASE_METHOD(ProcessFixture,
+                 "tokens for metrics are reviewed apart from the control loops' limits") {
   ScriptedApi api_server;
   const std::string reviews = "/apis/authentication.k8s.io/v1/tokenreviews";
   api_server.api.on("POST", reviews).answer(201, R"({"status":{"authenticated":false}})").always();
@@ -268,7 +272,8 @@ TEST_CASE_METHOD(Fixture, "tokens for metrics are reviewed apart from the contro
   CHECK(ended.get() == 0);
 }
 
-TEST_CASE_METHOD(Fixture, "a process that loses a task gives its Lease back before it ends") {
+TEST_CASE_METHOD(ProcessFixture,
+                 "a process that loses a task gives its Lease back before it ends") {
   ScriptedApi api_server;
   kube::ScriptedServer& scripted = api_server.api;
   const std::string leases = "/apis/coordination.k8s.io/v1/namespaces/kubeflow-system/leases";

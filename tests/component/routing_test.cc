@@ -16,7 +16,7 @@ Json from(std::string_view text) {
 }
 
 // One TrainJob n/j with its JobSet, a Job and a Pod, all cached.
-struct Fixture : trainer::test::IdleManager {
+struct RoutingFixture : trainer::test::IdleManager {
   // A status write of this process; `answer` is called when the request arrives.
   void write_status(const std::string& controller, const kube::ObjectKey& key,
                     const std::string& uid, bool is_minor, const std::function<Json()>& answer) {
@@ -46,7 +46,7 @@ struct Fixture : trainer::test::IdleManager {
       "managedFields":[{"manager":"kubelet","operation":"Update"}]},
       "spec":{"containers":[{"name":"node"}],"nodeName":"n1"},"status":{"phase":"Pending"}})");
 
-  Fixture() {
+  RoutingFixture() {
     seen(trainjobs(), from(R"({"metadata":{"name":"j","namespace":"n","uid":"u1"}})"));
     seen(jobsets(), from(R"({"metadata":{"name":"j","namespace":"n","uid":"u2"}})"));
     seen(jobs(), job);
@@ -65,7 +65,7 @@ using Keys = std::vector<std::string>;
 
 }  // namespace
 
-TEST_CASE_METHOD(Fixture, "a change of fields that no view has enqueues nothing") {
+TEST_CASE_METHOD(RoutingFixture, "a change of fields that no view has enqueues nothing") {
   pod["status"].set("podIP", "10.0.0.1").set("hostIP", "192.168.0.1");
   pod["metadata"]["managedFields"].push_back(Json::object({{"manager", "scheduler"}}));
   seen(pods(), pod);
@@ -78,7 +78,7 @@ TEST_CASE_METHOD(Fixture, "a change of fields that no view has enqueues nothing"
   CHECK(jobs().find({"n", "j-node-0"})->resource_version == std::to_string(version));
 }
 
-TEST_CASE_METHOD(Fixture, "a pod that changes enqueues its TrainJob for its counters") {
+TEST_CASE_METHOD(RoutingFixture, "a pod that changes enqueues its TrainJob for its counters") {
   pod["status"].set("phase", "Running");
   seen(pods(), pod);
   CHECK(enqueued == Keys{"trainjob_controller n/j for counters"});
@@ -89,7 +89,7 @@ TEST_CASE_METHOD(Fixture, "a pod that changes enqueues its TrainJob for its coun
   CHECK(enqueued == Keys(3, "trainjob_controller n/j for counters"));
 }
 
-TEST_CASE_METHOD(Fixture, "what an agent of in-place restarts writes enqueues the JobSet") {
+TEST_CASE_METHOD(RoutingFixture, "what an agent of in-place restarts writes enqueues the JobSet") {
   pod["metadata"].set("annotations",
                       Json::object({{"jobset.sigs.k8s.io/in-place-restart-attempt", "1"}}));
   seen(pods(), pod);
@@ -102,7 +102,8 @@ TEST_CASE_METHOD(Fixture, "what an agent of in-place restarts writes enqueues th
   CHECK(enqueued == Keys{"trainjob_controller n/j for counters", "jobset n/j soon"});
 }
 
-TEST_CASE_METHOD(Fixture, "a Job enqueues its JobSet, at once when it has ended or is deleted") {
+TEST_CASE_METHOD(RoutingFixture,
+                 "a Job enqueues its JobSet, at once when it has ended or is deleted") {
   job["status"].set("ready", 2);
   seen(jobs(), job);
   CHECK(enqueued == Keys{"jobset n/j for counters"});
@@ -113,7 +114,7 @@ TEST_CASE_METHOD(Fixture, "a Job enqueues its JobSet, at once when it has ended 
   CHECK(enqueued == Keys{"jobset n/j for counters", "jobset n/j now", "jobset n/j now"});
 }
 
-TEST_CASE_METHOD(Fixture,
+TEST_CASE_METHOD(RoutingFixture,
                  "a JobSet enqueues its TrainJob, sooner where it may say more than counters") {
   Json jobset = from(
       R"({"kind":"JobSet","metadata":{"name":"j","namespace":"n","uid":"u2"},"status":{"restarts":1}})");
@@ -148,7 +149,8 @@ TEST_CASE_METHOD(Fixture,
 }
 
 TEST_CASE_METHOD(
-    Fixture, "a status of this process counts as its own where its event comes before its answer") {
+    RoutingFixture,
+    "a status of this process counts as its own where its event comes before its answer") {
   Json trainjob =
       from(R"({"kind":"TrainJob","metadata":{"name":"k","namespace":"n","uid":"u4"},"status":{}})");
   seen(trainjobs(), trainjob);
@@ -216,7 +218,8 @@ TEST_CASE("versions that arrive during a status write are recorded until it ends
   CHECK_FALSE(pending.record(key, "6"));
 }
 
-TEST_CASE_METHOD(Fixture, "suspended and finished objects are compressed, and read unchanged") {
+TEST_CASE_METHOD(RoutingFixture,
+                 "suspended and finished objects are compressed, and read unchanged") {
   const struct {
     const char* members;
     bool is_compressed;
@@ -266,7 +269,7 @@ TEST_CASE_METHOD(Fixture, "suspended and finished objects are compressed, and re
   }
 }
 
-TEST_CASE_METHOD(Fixture, "the answer of an own write is compressed like a watched object") {
+TEST_CASE_METHOD(RoutingFixture, "the answer of an own write is compressed like a watched object") {
   for (const auto& resource : {kTrainJobs, kJobSets}) {
     Json object = from(R"({"metadata":{"name":"k","namespace":"n","uid":"u9"},
                            "spec":{"suspend":true}})");

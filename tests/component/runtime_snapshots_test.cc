@@ -16,7 +16,7 @@ using namespace trainer;
 
 namespace {
 
-const std::string kPath = "/apis/trainer.kubeflow.org/v1alpha1/clustertrainingruntimes/rt";
+const std::string kRuntimePath = "/apis/trainer.kubeflow.org/v1alpha1/clustertrainingruntimes/rt";
 const kube::ObjectKey kKey{"", "rt"};
 
 std::string runtime(const std::string& version, int nodes) {
@@ -27,7 +27,7 @@ std::string runtime(const std::string& version, int nodes) {
       version, nodes);
 }
 
-struct Fixture : kube::test::ScriptedPeer {
+struct RuntimeSnapshotsFixture : kube::test::ScriptedPeer {
   using Answer = kube::Result<RuntimeSnapshots::Content>;
   RuntimeSnapshots snapshots{client};
   std::vector<Answer> answers;
@@ -50,9 +50,9 @@ struct Fixture : kube::test::ScriptedPeer {
 }  // namespace
 
 TEST_CASE("callers share the request after theirs") {
-  Fixture f;
-  f.api.on("GET", kPath).answer(200, runtime("1", 1));
-  f.api.on("GET", kPath).answer(200, runtime("2", 2));
+  RuntimeSnapshotsFixture f;
+  f.api.on("GET", kRuntimePath).answer(200, runtime("1", 1));
+  f.api.on("GET", kRuntimePath).answer(200, runtime("2", 2));
   f.ask();
   REQUIRE(kube::run_until(f.io, [&] { return f.api.log().size() == 1; }));
   // The first request was sent before these calls, so its answer may be too old for them.
@@ -65,9 +65,9 @@ TEST_CASE("callers share the request after theirs") {
 }
 
 TEST_CASE("a later caller sends another request") {
-  Fixture f;
-  f.api.on("GET", kPath).answer(200, runtime("1", 1)).times(2);
-  f.api.on("GET", kPath).answer(200, runtime("2", 2));
+  RuntimeSnapshotsFixture f;
+  f.api.on("GET", kRuntimePath).answer(200, runtime("1", 1)).times(2);
+  f.api.on("GET", kRuntimePath).answer(200, runtime("2", 2));
   for (std::size_t i = 0; i < 3; ++i) {
     f.ask();
     REQUIRE(f.wait_for(i + 1));
@@ -78,10 +78,11 @@ TEST_CASE("a later caller sends another request") {
 }
 
 TEST_CASE("all callers that waited for an answer get its error, and no later caller does") {
-  Fixture f;
-  f.api.on("GET", kPath).answer(200, runtime("1", 1));
-  f.api.on("GET", kPath).answer(404, R"({"kind":"Status","code":404,"message":"no such runtime"})");
-  f.api.on("GET", kPath).answer(200, runtime("2", 2));
+  RuntimeSnapshotsFixture f;
+  f.api.on("GET", kRuntimePath).answer(200, runtime("1", 1));
+  f.api.on("GET", kRuntimePath)
+      .answer(404, R"({"kind":"Status","code":404,"message":"no such runtime"})");
+  f.api.on("GET", kRuntimePath).answer(200, runtime("2", 2));
   f.ask();
   REQUIRE(kube::run_until(f.io, [&] { return f.api.log().size() == 1; }));
   f.ask();
@@ -97,8 +98,8 @@ TEST_CASE("all callers that waited for an answer get its error, and no later cal
 }
 
 TEST_CASE("equal texts are kept once, wherever they come from") {
-  Fixture f;
-  f.api.on("GET", kPath).answer(200, runtime("1", 1)).times(2);
+  RuntimeSnapshotsFixture f;
+  f.api.on("GET", kRuntimePath).answer(200, runtime("1", 1)).times(2);
   f.ask();
   REQUIRE(f.wait_for(1));
   auto live = *f.answers[0];
@@ -117,7 +118,7 @@ TEST_CASE("equal texts are kept once, wherever they come from") {
 }
 
 TEST_CASE("a text that is too large for others is read for the job that started with it") {
-  Fixture f;
+  RuntimeSnapshotsFixture f;
   const std::string text = runtime("1", 1) + std::string(513U << 10, ' ');
   const std::string hash = kube::sha256_hex(text);
   const auto foreign = f.snapshots.of(text);
@@ -132,7 +133,7 @@ TEST_CASE("a text that is too large for others is read for the job that started 
 }
 
 TEST_CASE("of a thousand texts only those in use are kept") {
-  Fixture f;
+  RuntimeSnapshotsFixture f;
   std::vector<RuntimeSnapshots::Content> kept;
   for (int i = 0; i < 1000; ++i) {
     const auto content = f.snapshots.of(fmt::format("text: {}", i));

@@ -14,7 +14,7 @@ using kube::Json;
 
 namespace {
 
-const std::string kPath =
+const std::string kTrainJobPath =
     "/apis/trainer.kubeflow.org/v1alpha1/namespaces/team-a/trainjobs/j/status";
 const std::string kReviews = "/apis/authentication.k8s.io/v1/tokenreviews";
 const std::string kPod = "/api/v1/namespaces/team-a/pods/j-node-0-0-x";
@@ -52,8 +52,9 @@ std::string review(const std::string& audience = kAudience,
   return kube::print_json(Json::object({{"status", std::move(status)}}));
 }
 
-std::string pod(const std::string& jobset = "j", const std::string& uid = "pod-uid",
-                const std::string& owner = "Job", const std::string& jobset_uid = "set-uid") {
+std::string stored_pod(const std::string& jobset = "j", const std::string& uid = "pod-uid",
+                       const std::string& owner = "Job",
+                       const std::string& jobset_uid = "set-uid") {
   return R"({"metadata":{"name":"j-node-0-0-x","namespace":"team-a","uid":")" + uid +
          R"(","labels":{"jobset.sigs.k8s.io/jobset-name":")" + jobset +
          R"(","jobset.sigs.k8s.io/jobset-uid":")" + jobset_uid +
@@ -78,28 +79,28 @@ std::string report(int progress) {
          std::to_string(progress) + "}}";
 }
 
-struct Fixture : kube::test::ScriptedPeer {
+struct StatusFixture : kube::test::ScriptedPeer {
   std::unique_ptr<StatusHandler> handler;
 
-  Fixture() { limit(StatusLimits()); }
+  StatusFixture() { limit(StatusLimits()); }
 
   void limit(StatusLimits limits) {
     handler = std::make_unique<StatusHandler>(io, client, limits, log);
   }
   void trust() {
     api.on("POST", kReviews).answer(201, review()).always();
-    api.on("GET", kPod).answer(200, pod()).always();
+    api.on("GET", kPod).answer(200, stored_pod()).always();
     api.on("GET", kJobSet).answer(200, stored_jobset()).always();
     api.on("GET", kJob).answer(200, stored_trainjob()).always();
   }
   void accept_writes() {
-    api.on("PATCH", kPath).answer(200, stored_trainjob("job-uid", "8")).always();
+    api.on("PATCH", kTrainJobPath).answer(200, stored_trainjob("job-uid", "8")).always();
   }
 
   kube::ServerRequest request(std::string body) {
     kube::ServerRequest request;
     request.method = "POST";
-    request.path = kPath;
+    request.path = kTrainJobPath;
     request.body = std::move(body);
     request.authorization = kube::Secret<std::string>("Bearer " + token());
     return request;
@@ -129,7 +130,8 @@ struct Fixture : kube::test::ScriptedPeer {
 
 }  // namespace
 
-TEST_CASE_METHOD(Fixture, "a report of the job's own pod is applied to its status and echoed") {
+TEST_CASE_METHOD(StatusFixture,
+                 "a report of the job's own pod is applied to its status and echoed") {
   trust();
   accept_writes();
   const auto response = ask(report(42));
@@ -155,7 +157,7 @@ TEST_CASE_METHOD(Fixture, "a report of the job's own pod is applied to its statu
       "status":{"trainerStatus":{"lastUpdatedTime":"2026-08-20T10:00:00Z","progressPercentage":42}}})"));
 }
 
-TEST_CASE_METHOD(Fixture, "only reports of a pod of the job are accepted") {
+TEST_CASE_METHOD(StatusFixture, "only reports of a pod of the job are accepted") {
   struct Case {
     const char* what;
     std::string review;
@@ -166,30 +168,30 @@ TEST_CASE_METHOD(Fixture, "only reports of a pod of the job are accepted") {
       {"not authenticated",
        review("trainer.kubeflow.org/v1alpha1/namespaces/team-a/trainjobs/j/status",
               "system:serviceaccount:team-a:default", "j-node-0-0-x", false),
-       pod()},
-      {"another audience", review("https://kubernetes.default.svc"), pod()},
+       stored_pod()},
+      {"another audience", review("https://kubernetes.default.svc"), stored_pod()},
       {"another namespace",
        review("trainer.kubeflow.org/v1alpha1/namespaces/team-a/trainjobs/j/status",
               "system:serviceaccount:team-ab:x"),
-       pod()},
+       stored_pod()},
       {"a person",
        review("trainer.kubeflow.org/v1alpha1/namespaces/team-a/trainjobs/j/status", "alice"),
-       pod()},
+       stored_pod()},
       {"not bound to a pod",
        review("trainer.kubeflow.org/v1alpha1/namespaces/team-a/trainjobs/j/status",
               "system:serviceaccount:team-a:default", ""),
-       pod()},
-      {"a pod of another job", review(), pod("k")},
-      {"a later pod of the same name", review(), pod("j", "other-uid")},
-      {"a pod of no Job", review(), pod("j", "pod-uid", "ReplicaSet")},
-      {"a pod of a former JobSet", review(), pod("j", "pod-uid", "Job", "former-uid")},
-      {"a JobSet of another owner", review(), pod(), stored_jobset("set-uid", "k")},
-      {"a JobSet without an owner", review(), pod(), R"({"metadata":{"uid":"set-uid"}})"},
-      {"no review at all", "[]", pod()},
+       stored_pod()},
+      {"a pod of another job", review(), stored_pod("k")},
+      {"a later pod of the same name", review(), stored_pod("j", "other-uid")},
+      {"a pod of no Job", review(), stored_pod("j", "pod-uid", "ReplicaSet")},
+      {"a pod of a former JobSet", review(), stored_pod("j", "pod-uid", "Job", "former-uid")},
+      {"a JobSet of another owner", review(), stored_pod(), stored_jobset("set-uid", "k")},
+      {"a JobSet without an owner", review(), stored_pod(), R"({"metadata":{"uid":"set-uid"}})"},
+      {"no review at all", "[]", stored_pod()},
   };
   for (const Case& c : cases) {
     CAPTURE(c.what);
-    Fixture fixture;
+    StatusFixture fixture;
     fixture.api.on("POST", kReviews).answer(201, c.review);
     fixture.api.on("GET", kPod).answer(200, c.pod);
     fixture.api.on("GET", kJobSet).answer(200, c.jobset);
@@ -204,12 +206,12 @@ TEST_CASE_METHOD(Fixture, "only reports of a pod of the job are accepted") {
   }
 }
 
-TEST_CASE_METHOD(Fixture, "a report never lands on a successor of the same name") {
+TEST_CASE_METHOD(StatusFixture, "a report never lands on a successor of the same name") {
   // The token is still trusted when the job is deleted, and created again.
   api.on("GET", kJob).answer(200, stored_trainjob());
   api.on("GET", kJob).answer(200, stored_trainjob("successor")).always();
-  api.on("PATCH", kPath).answer(200, stored_trainjob("job-uid", "8"));
-  api.on("PATCH", kPath)
+  api.on("PATCH", kTrainJobPath).answer(200, stored_trainjob("job-uid", "8"));
+  api.on("PATCH", kTrainJobPath)
       .answer(409, R"({"kind":"Status","message":"x","reason":"Conflict","code":409})")
       .always();
   trust();
@@ -220,9 +222,9 @@ TEST_CASE_METHOD(Fixture, "a report never lands on a successor of the same name"
   CHECK(written() == std::vector<std::int64_t>{1, 2});  // the second one was refused
 }
 
-TEST_CASE_METHOD(Fixture, "a report is written again after another client's write") {
+TEST_CASE_METHOD(StatusFixture, "a report is written again after another client's write") {
   trust();
-  api.on("PATCH", kPath)
+  api.on("PATCH", kTrainJobPath)
       .answer(409, R"({"kind":"Status","message":"x","reason":"Conflict","code":409})");
   accept_writes();
   CHECK(ask(report(1)).status == 200);
@@ -237,14 +239,14 @@ TEST_CASE_METHOD(Fixture, "a report is written again after another client's writ
             ->as_string() == "8");
 }
 
-TEST_CASE_METHOD(Fixture, "without a token no TokenReview is sent") {
+TEST_CASE_METHOD(StatusFixture, "without a token no TokenReview is sent") {
   auto bare = request(report(1));
   bare.authorization = kube::Secret<std::string>("");
   CHECK(ask(std::move(bare)).status == 403);
   CHECK(api.log().empty());
 }
 
-TEST_CASE_METHOD(Fixture, "no TokenReview is sent for a token whose own claims exclude it") {
+TEST_CASE_METHOD(StatusFixture, "no TokenReview is sent for a token whose own claims exclude it") {
   const auto claims = [](const std::string& audience, std::int64_t end) {
     return jwt(R"({"aud":)" + audience + R"(,"exp":)" + std::to_string(end) + "}");
   };
@@ -268,7 +270,7 @@ TEST_CASE_METHOD(Fixture, "no TokenReview is sent for a token whose own claims e
   CHECK(ask(std::move(good)).status == 200);
 }
 
-TEST_CASE_METHOD(Fixture, "four TokenReviews are in flight at most") {
+TEST_CASE_METHOD(StatusFixture, "four TokenReviews are in flight at most") {
   api.on("POST", kReviews).hold().times(4);
   trust();
   accept_writes();
@@ -295,7 +297,7 @@ TEST_CASE_METHOD(Fixture, "four TokenReviews are in flight at most") {
   CHECK(std::count(statuses.begin(), statuses.end(), 200) == 6);
 }
 
-TEST_CASE_METHOD(Fixture, "refusals do not fill the log") {
+TEST_CASE_METHOD(StatusFixture, "refusals do not fill the log") {
   const kube::Log usual(kube::LogLevel::kInfo, kube::Log::Format::kText);
   handler = std::make_unique<StatusHandler>(io, client, StatusLimits(), usual);
   const test::CapturedErrors errors;
@@ -307,7 +309,8 @@ TEST_CASE_METHOD(Fixture, "refusals do not fill the log") {
   CHECK(errors.count("TokenReview") == 1);
 }
 
-TEST_CASE_METHOD(Fixture, "a token that could not be checked is an internal error, not a refusal") {
+TEST_CASE_METHOD(StatusFixture,
+                 "a token that could not be checked is an internal error, not a refusal") {
   api.on("POST", kReviews)
       .answer(
           403,
@@ -316,7 +319,8 @@ TEST_CASE_METHOD(Fixture, "a token that could not be checked is an internal erro
   CHECK(ask(report(1)).status == 500);
 }
 
-TEST_CASE_METHOD(Fixture, "a positive result is cached for a minute, for this token and this job") {
+TEST_CASE_METHOD(StatusFixture,
+                 "a positive result is cached for a minute, for this token and this job") {
   trust();
   accept_writes();
   CHECK(ask(report(1)).status == 200);
@@ -332,7 +336,7 @@ TEST_CASE_METHOD(Fixture, "a positive result is cached for a minute, for this to
   CHECK(count("POST", kReviews) == 3);
 }
 
-TEST_CASE_METHOD(Fixture, "reports that follow closely become one write, of the last one") {
+TEST_CASE_METHOD(StatusFixture, "reports that follow closely become one write, of the last one") {
   trust();
   accept_writes();
   CHECK(ask(report(1)).status == 200);
@@ -357,7 +361,7 @@ TEST_CASE_METHOD(Fixture, "reports that follow closely become one write, of the 
   CHECK(written() == std::vector<std::int64_t>{1, 4, 5});
 }
 
-TEST_CASE_METHOD(Fixture, "pending reports are written before the process ends") {
+TEST_CASE_METHOD(StatusFixture, "pending reports are written before the process ends") {
   trust();
   accept_writes();
   ask(report(1));
@@ -366,7 +370,7 @@ TEST_CASE_METHOD(Fixture, "pending reports are written before the process ends")
   CHECK(written() == std::vector<std::int64_t>{1, 2});
 }
 
-TEST_CASE_METHOD(Fixture, "a rate that is configured holds for all jobs together") {
+TEST_CASE_METHOD(StatusFixture, "a rate that is configured holds for all jobs together") {
   StatusLimits limits;
   limits.min_interval = kube::Milliseconds(0);
   limits.qps = 1;
@@ -388,10 +392,10 @@ TEST_CASE_METHOD(Fixture, "a rate that is configured holds for all jobs together
   CHECK(written().size() == 3);
 }
 
-TEST_CASE_METHOD(Fixture, "the API server's refusal is the answer") {
+TEST_CASE_METHOD(StatusFixture, "the API server's refusal is the answer") {
   trust();
   SECTION("a job that does not exist") {
-    api.on("PATCH", kPath)
+    api.on("PATCH", kTrainJobPath)
         .answer(
             404,
             R"({"kind":"Status","status":"Failure","message":"x","reason":"NotFound","code":404})");
@@ -401,7 +405,7 @@ TEST_CASE_METHOD(Fixture, "the API server's refusal is the answer") {
     CHECK(kube::parse_json(response.body)->get_string("reason") == "NotFound");
   }
   SECTION("a value") {
-    api.on("PATCH", kPath)
+    api.on("PATCH", kTrainJobPath)
         .answer(
             422,
             R"({"kind":"Status","status":"Failure","message":"j is bad","reason":"Invalid","code":422})");
@@ -410,7 +414,7 @@ TEST_CASE_METHOD(Fixture, "the API server's refusal is the answer") {
     CHECK(kube::parse_json(response.body)->get_string("message") == "j is bad");
   }
   SECTION("after a refusal the next report is written before it is answered") {
-    api.on("PATCH", kPath)
+    api.on("PATCH", kTrainJobPath)
         .answer(
             404,
             R"({"kind":"Status","status":"Failure","message":"x","reason":"NotFound","code":404})")
@@ -421,7 +425,7 @@ TEST_CASE_METHOD(Fixture, "the API server's refusal is the answer") {
   }
 }
 
-TEST_CASE_METHOD(Fixture, "bad requests are answered as upstream's server does") {
+TEST_CASE_METHOD(StatusFixture, "bad requests are answered as upstream's server does") {
   trust();
   accept_writes();
   const auto reason_of = [](const kube::ServerResponse& response) {
@@ -451,7 +455,7 @@ TEST_CASE_METHOD(Fixture, "bad requests are answered as upstream's server does")
   CHECK(written().empty());
 }
 
-TEST_CASE_METHOD(Fixture, "one invalid metric does not drop the others") {
+TEST_CASE_METHOD(StatusFixture, "one invalid metric does not drop the others") {
   trust();
   accept_writes();
   const auto response = ask(std::string(

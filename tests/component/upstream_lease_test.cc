@@ -16,7 +16,7 @@ using std::chrono::seconds;
 
 namespace {
 
-const std::string kPath = "/apis/coordination.k8s.io/v1/leases";
+const std::string kLeasesPath = "/apis/coordination.k8s.io/v1/leases";
 
 const std::string kWebhooks =
     "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/"
@@ -35,21 +35,21 @@ std::string one_line(std::string text) {
   return text + "\n";
 }
 
-struct Fixture : kube::test::ScriptedPeer {
+struct UpstreamLeaseFixture : kube::test::ScriptedPeer {
   std::vector<bool> reported;
   bool is_synced = false;
   std::size_t ignored = 0;
   kube::TaskGroup tasks{io.get_executor(),
                         [](std::string_view, std::string_view what) { FAIL(std::string(what)); }};
 
-  ~Fixture() {
+  ~UpstreamLeaseFixture() {
     tasks.cancel();
     kube::run_task(io, tasks.join());
   }
   static std::string list_of(const std::string& item) {
     return R"({"metadata":{"resourceVersion":"5"},"items":[)" + item + "]}";
   }
-  void list(const std::string& item) { api.on("GET", kPath).answer(200, list_of(item)); }
+  void list(const std::string& item) { api.on("GET", kLeasesPath).answer(200, list_of(item)); }
   void follow(std::set<std::string, std::less<>> namespaces = {}) {
     UpstreamLeaseOptions options;
     options.namespaces = std::move(namespaces);
@@ -81,9 +81,10 @@ struct Fixture : kube::test::ScriptedPeer {
 
 }  // namespace
 
-TEST_CASE_METHOD(Fixture, "a Lease is held until its duration has passed without a renewal") {
+TEST_CASE_METHOD(UpstreamLeaseFixture,
+                 "a Lease is held until its duration has passed without a renewal") {
   list(lease(4, clock.now()));
-  api.on("GET", kPath).stream({}).stay_open();
+  api.on("GET", kLeasesPath).stream({}).stay_open();
   list(lease(4, clock.now()));  // the former version
   follow();
   CHECK(is_held());
@@ -98,13 +99,13 @@ TEST_CASE_METHOD(Fixture, "a Lease is held until its duration has passed without
   CHECK(api.log().size() == 3);
 }
 
-TEST_CASE_METHOD(Fixture,
+TEST_CASE_METHOD(UpstreamLeaseFixture,
                  "a Lease that is renewed stays held while the watch's connection is dead") {
   list(lease(4, clock.now()));
-  api.on("GET", kPath).stream({}).stay_open();
+  api.on("GET", kLeasesPath).stream({}).stay_open();
   bool is_alive = true;
   kube::Time last;
-  api.on("GET", kPath).always().reply([&](const kube::ReceivedRequest&) {
+  api.on("GET", kLeasesPath).always().reply([&](const kube::ReceivedRequest&) {
     if (is_alive) last = clock.now();
     return kube::ScriptedReply(200, list_of(lease(6, last)));
   });
@@ -115,10 +116,10 @@ TEST_CASE_METHOD(Fixture,
   REQUIRE(until([this] { return !is_held(); }));
 }
 
-TEST_CASE_METHOD(Fixture, "a Lease that cannot be looked up stays held") {
+TEST_CASE_METHOD(UpstreamLeaseFixture, "a Lease that cannot be looked up stays held") {
   list(lease(4, clock.now()));
-  api.on("GET", kPath).stream({}).stay_open();
-  api.on("GET", kPath).answer(403, R"({"kind":"Status","code":403})").times(3);
+  api.on("GET", kLeasesPath).stream({}).stay_open();
+  api.on("GET", kLeasesPath).answer(403, R"({"kind":"Status","code":403})").times(3);
   list(lease(4, clock.now()));
   follow();
   REQUIRE(until([this] { return api.log().size() == 5; }));
@@ -127,19 +128,20 @@ TEST_CASE_METHOD(Fixture, "a Lease that cannot be looked up stays held") {
   CHECK(api.log().size() == 6);
 }
 
-TEST_CASE_METHOD(Fixture, "a Lease that is gone when it is looked up is not held") {
+TEST_CASE_METHOD(UpstreamLeaseFixture, "a Lease that is gone when it is looked up is not held") {
   list(lease(4, clock.now()));
-  api.on("GET", kPath).stream({}).stay_open();
+  api.on("GET", kLeasesPath).stream({}).stay_open();
   list("");
   follow();
   REQUIRE(until([this] { return !is_held(); }));
 }
 
-TEST_CASE_METHOD(Fixture, "a Lease that is released is not held at once, and not looked up") {
+TEST_CASE_METHOD(UpstreamLeaseFixture,
+                 "a Lease that is released is not held at once, and not looked up") {
   list(lease(4, clock.now()));
   std::string released = lease(6, clock.now());
   released.replace(released.find("them"), 4, "");
-  api.on("GET", kPath)
+  api.on("GET", kLeasesPath)
       .stream({one_line(R"({"type":"MODIFIED","object":)" + released + "}")})
       .stay_open();
   follow();
@@ -147,30 +149,32 @@ TEST_CASE_METHOD(Fixture, "a Lease that is released is not held at once, and not
   CHECK(api.log().size() == 2);
 }
 
-TEST_CASE_METHOD(Fixture, "a Lease that was not renewed for long is not held") {
+TEST_CASE_METHOD(UpstreamLeaseFixture, "a Lease that was not renewed for long is not held") {
   list(lease(4, clock.now() + (-seconds(60))));
-  api.on("GET", kPath).stream({}).stay_open();
+  api.on("GET", kLeasesPath).stream({}).stay_open();
   follow();
   CHECK_FALSE(is_held());
 }
 
-TEST_CASE_METHOD(Fixture,
+TEST_CASE_METHOD(UpstreamLeaseFixture,
                  "a renewal counts from when it is seen, whatever its holder's clock says") {
   list(lease(4, clock.now() + (-seconds(60))));
   const std::string renewed =
       one_line(R"({"type":"MODIFIED","object":)" + lease(6, clock.now() + (-seconds(58))) + "}");
-  api.on("GET", kPath).stream({renewed}).stay_open();
+  api.on("GET", kLeasesPath).stream({renewed}).stay_open();
   follow();
   REQUIRE(until([this] { return is_held(); }));
   wait(10);
   CHECK(is_held());
 }
 
-TEST_CASE_METHOD(Fixture, "a list that fails changes nothing") {
+TEST_CASE_METHOD(UpstreamLeaseFixture, "a list that fails changes nothing") {
   list(lease(4, clock.now()));
   // The changes since then are gone, and the list that must follow is refused.
-  api.on("GET", kPath).answer(410, R"({"kind":"Status","reason":"Expired","code":410})");
-  api.on("GET", kPath).always().answer(403, R"({"kind":"Status","reason":"Forbidden","code":403})");
+  api.on("GET", kLeasesPath).answer(410, R"({"kind":"Status","reason":"Expired","code":410})");
+  api.on("GET", kLeasesPath)
+      .always()
+      .answer(403, R"({"kind":"Status","reason":"Forbidden","code":403})");
   follow();
   // This is long enough for the list to be requested, and ends before the Lease.
   wait(3);
@@ -180,9 +184,9 @@ TEST_CASE_METHOD(Fixture, "a list that fails changes nothing") {
   CHECK(is_held());
 }
 
-TEST_CASE_METHOD(Fixture, "a Lease that a tenant has created changes nothing") {
+TEST_CASE_METHOD(UpstreamLeaseFixture, "a Lease that a tenant has created changes nothing") {
   list(lease(4, clock.now(), "team-a"));
-  api.on("GET", kPath).stream({}).stay_open();
+  api.on("GET", kLeasesPath).stream({}).stay_open();
   follow({"team-b"});
   REQUIRE(until([this] { return ignored == 1; }));
   CHECK(reported == std::vector<bool>{false});
@@ -195,16 +199,16 @@ TEST_CASE_METHOD(Fixture, "a Lease that a tenant has created changes nothing") {
   CHECK(api.log().size() <= 5);
 }
 
-TEST_CASE_METHOD(Fixture, "a Lease is believed where upstream can be") {
+TEST_CASE_METHOD(UpstreamLeaseFixture, "a Lease is believed where upstream can be") {
   SECTION("a namespace that is configured") {
     list(lease(4, clock.now(), "team-a"));
-    api.on("GET", kPath).stream({}).stay_open();
+    api.on("GET", kLeasesPath).stream({}).stay_open();
     follow({"team-a"});
     CHECK(api.log().size() == 2);
   }
   SECTION("that of upstream's webhooks, which are read before anything is reported") {
     list(lease(4, clock.now(), "queues"));
-    api.on("GET", kPath).stream({}).stay_open();
+    api.on("GET", kLeasesPath).stream({}).stay_open();
     api.on("GET", kWebhooks).answer(200, R"({"webhooks":[{"clientConfig":{"url":"https://x"}},
                          {"clientConfig":{"service":{"namespace":"queues","name":"s"}}}]})");
     follow();
@@ -213,17 +217,18 @@ TEST_CASE_METHOD(Fixture, "a Lease is believed where upstream can be") {
   CHECK(ignored == 0);
 }
 
-TEST_CASE_METHOD(Fixture, "webhooks that may not be read name no namespace") {
+TEST_CASE_METHOD(UpstreamLeaseFixture, "webhooks that may not be read name no namespace") {
   list(lease(4, clock.now(), "team-a"));
-  api.on("GET", kPath).stream({}).stay_open();
+  api.on("GET", kLeasesPath).stream({}).stay_open();
   api.on("GET", kWebhooks).always().answer(403, R"({"kind":"Status","code":403})");
   follow();
   CHECK(reported == std::vector<bool>{false});
 }
 
-TEST_CASE_METHOD(Fixture, "a Lease for 68 years is over a minute after its last renewal") {
+TEST_CASE_METHOD(UpstreamLeaseFixture,
+                 "a Lease for 68 years is over a minute after its last renewal") {
   list(lease(4, clock.now(), "jobset-system", 2147483647));
-  api.on("GET", kPath).stream({}).stay_open();
+  api.on("GET", kLeasesPath).stream({}).stay_open();
   list(lease(4, clock.now(), "jobset-system", 2147483647));
   follow();
   wait(58);

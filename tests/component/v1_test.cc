@@ -14,7 +14,7 @@ using kube::Json;
 
 namespace {
 
-const std::string kJobs = "/apis/kubeflow.org/v1/namespaces/n/pytorchjobs";
+const std::string kPyTorchJobsPath = "/apis/kubeflow.org/v1/namespaces/n/pytorchjobs";
 const std::string kPods = "/api/v1/namespaces/n/pods";
 const std::string kServices = "/api/v1/namespaces/n/services";
 const std::string kScalers = "/apis/autoscaling/v2/namespaces/n/horizontalpodautoscalers";
@@ -55,16 +55,16 @@ std::string pod(const std::string& ns, const std::string& version, const std::st
   return owned(ns, "p-worker-0", version, R"(,"status":{"phase":")" + phase + R"("})");
 }
 
-struct Fixture : trainer::test::IdleManager {
+struct V1Fixture : trainer::test::IdleManager {
   int version = 100;
   std::size_t seen = 0;
 
-  explicit Fixture(const KindOptions& options = v1_jobs()) : IdleManager(options) {
+  explicit V1Fixture(const KindOptions& options = v1_jobs()) : IdleManager(options) {
     for (const std::string& path : {kPods, kServices, kScalers, kGroups})
       api.on("POST", path).always().reply([this](const kube::ReceivedRequest& request) {
         return stored(request);
       });
-    api.on("PATCH", kJobs + "/p/status").always().reply([this](const auto& request) {
+    api.on("PATCH", kPyTorchJobsPath + "/p/status").always().reply([this](const auto& request) {
       const auto patch = kube::parse_json(request.body);
       status = kube::test::merge_patch(status, *patch->find("status"));
       if (has_upstreams_crds)
@@ -112,8 +112,8 @@ using Lines = std::vector<std::string>;
 
 }  // namespace
 
-TEST_CASE_METHOD(Fixture, "a job gets its pods and Services, then its status, and then nothing") {
-  CHECK(sent() == Lines{"PATCH " + kJobs + "/p/status", "POST " + kPods + " p-master-0",
+TEST_CASE_METHOD(V1Fixture, "a job gets its pods and Services, then its status, and then nothing") {
+  CHECK(sent() == Lines{"PATCH " + kPyTorchJobsPath + "/p/status", "POST " + kPods + " p-master-0",
                         "POST " + kPods + " p-worker-0", "POST " + kServices + " p-master-0",
                         "POST " + kServices + " p-worker-0"});
   CHECK(sent().empty());
@@ -122,7 +122,7 @@ TEST_CASE_METHOD(Fixture, "a job gets its pods and Services, then its status, an
                                                "\"pytorch\",job_namespace=\"n\"} 1"));
 }
 
-TEST_CASE_METHOD(Fixture, "M8: a job that is gone is left alone") {
+TEST_CASE_METHOD(V1Fixture, "M8: a job that is gone is left alone") {
   sent();
   REQUIRE(cache<kube::StoredObject>(all_of(pytorch())).remove(job("200")));
   CHECK(sent().empty());
@@ -134,7 +134,7 @@ TEST_CASE_METHOD(Fixture, "M8: a job that is gone is left alone") {
   CHECK(sent().empty());
 }
 
-TEST_CASE_METHOD(Fixture, "with upstream's CRDs a status is written once, and restarts count") {
+TEST_CASE_METHOD(V1Fixture, "with upstream's CRDs a status is written once, and restarts count") {
   has_upstreams_crds = true;
   more = R"("runPolicy":{"backoffLimit":1},)";
   REQUIRE(cache<kube::StoredObject>(all_of(pytorch())).upsert(job("6", more)));
@@ -147,7 +147,7 @@ TEST_CASE_METHOD(Fixture, "with upstream's CRDs a status is written once, and re
     return kube::print_json(made);
   };
   REQUIRE(pods.upsert(failed("u-first")));
-  const Lines both{"DELETE " + kPods + "/p-worker-0", "PATCH " + kJobs + "/p/status"};
+  const Lines both{"DELETE " + kPods + "/p-worker-0", "PATCH " + kPyTorchJobsPath + "/p/status"};
   CHECK(sent() == both);
   CHECK(sent() == Lines{both[0]});  // it is there still
   CHECK(status.find("conditions"));
@@ -160,7 +160,7 @@ TEST_CASE_METHOD(Fixture, "with upstream's CRDs a status is written once, and re
   CHECK_THAT(kube::print_json(status), Catch::Contains("reached the specified backoff limit"));
 }
 
-TEST_CASE_METHOD(Fixture, "what enqueues a job") {
+TEST_CASE_METHOD(V1Fixture, "what enqueues a job") {
   auto& pods = cache<v1::V1PodView>(v1_pods());
   auto& services = cache<kube::StoredObject>(v1_services());
   const auto name = [](const char* when) { return std::string(kController) + " n/p " + when; };
@@ -177,7 +177,7 @@ TEST_CASE_METHOD(Fixture, "what enqueues a job") {
   CHECK(enqueued == Lines{name("for counters"), name("soon"), name("soon"), name("soon")});
 }
 
-TEST_CASE_METHOD(Fixture, "an autoscaler is read once, and made where there is none") {
+TEST_CASE_METHOD(V1Fixture, "an autoscaler is read once, and made where there is none") {
   more = R"("elasticPolicy":{"minReplicas":1,"maxReplicas":4,"metrics":[{"type":"Resource",
       "resource":{"name":"cpu","target":{"type":"Utilization","averageUtilization":80}}}]},)";
   REQUIRE(cache<kube::StoredObject>(all_of(pytorch())).upsert(job("6", more)));
@@ -188,7 +188,7 @@ TEST_CASE_METHOD(Fixture, "an autoscaler is read once, and made where there is n
   CHECK(sent().empty());
 }
 
-TEST_CASE_METHOD(Fixture, "an MPIJob goes on once another owner's object of its name is gone") {
+TEST_CASE_METHOD(V1Fixture, "an MPIJob goes on once another owner's object of its name is gone") {
   const std::string path = "/apis/kubeflow.org/v1/namespaces/n/mpijobs/m/status";
   const std::string config_maps = "/api/v1/namespaces/n/configmaps";
   const std::string rbac = "/apis/rbac.authorization.k8s.io/v1/namespaces/n/";
@@ -221,8 +221,8 @@ TEST_CASE_METHOD(Fixture, "an MPIJob goes on once another owner's object of its 
 }
 
 TEST_CASE("with Volcano pods wait until their PodGroup is queued") {
-  Fixture peer(v1_jobs("volcano"));
-  CHECK(peer.sent() == Lines{"PATCH " + kJobs + "/p/status", "POST " + kGroups + " p"});
+  V1Fixture peer(v1_jobs("volcano"));
+  CHECK(peer.sent() == Lines{"PATCH " + kPyTorchJobsPath + "/p/status", "POST " + kGroups + " p"});
   auto& groups = peer.cache<kube::StoredObject>(all_of(gang::kVolcanoPodGroups));
   const auto found = groups.find({"n", "p"});
   REQUIRE(found);

@@ -19,11 +19,11 @@ namespace fs = std::filesystem;
 namespace {
 
 const std::string kCore = "/api/v1/namespaces/ns/";
-const std::string kJob = R"({"apiVersion":"trainer.kubeflow.org/v1alpha1","kind":"TrainJob",
+const std::string kShownJob = R"({"apiVersion":"trainer.kubeflow.org/v1alpha1","kind":"TrainJob",
     "metadata":{"name":"j","namespace":"ns","uid":"u","creationTimestamp":"2026-08-20T10:00:00Z"},
     "spec":{"runtimeRef":{"name":"r"}},
     "status":{"phase":"Running","reason":"NodesReady","message":"1 of 1 nodes are ready"}})";
-const std::string kPod = R"({"metadata":{"name":"j-node-0-0-x","namespace":"ns","uid":"p",
+const std::string kShownPod = R"({"metadata":{"name":"j-node-0-0-x","namespace":"ns","uid":"p",
     "labels":{"jobset.sigs.k8s.io/replicatedjob-name":"node"}},
     "spec":{"volumes":[{"name":"d","persistentVolumeClaim":{"claimName":"data"}}]},
     "status":{"phase":"Running","containerStatuses":[{"name":"node","state":{"running":{}}}]}})";
@@ -37,22 +37,22 @@ std::string warning(const std::string& name, const std::string& message) {
          R"(","involvedObject":{"kind":"X","name":")" + name + R"("}})";
 }
 
-struct Fixture {
+struct WhyFixture {
   kube::asio::io_context io;
   kube::ScriptedServer api{io};
   fs::path folder = fs::temp_directory_path() / ("trainer-why-" + std::to_string(::getpid()));
 
-  Fixture() {
+  WhyFixture() {
     fs::create_directories(folder);
-    serve("Running", kPod);
+    serve("Running", kShownPod);
   }
-  Fixture(const Fixture&) = delete;
-  Fixture& operator=(const Fixture&) = delete;
-  ~Fixture() { fs::remove_all(folder); }
+  WhyFixture(const WhyFixture&) = delete;
+  WhyFixture& operator=(const WhyFixture&) = delete;
+  ~WhyFixture() { fs::remove_all(folder); }
 
   // The following objects are served from now on.
   void serve(const std::string& phase, const std::string& pods) {
-    job = kJob;
+    job = kShownJob;
     job.replace(job.find("Running"), 7, phase);
     all_pods = list(pods);
   }
@@ -88,7 +88,7 @@ struct Fixture {
 
 }  // namespace
 
-TEST_CASE_METHOD(Fixture, "the report has last lines, and warnings of Jobs, pods and claims") {
+TEST_CASE_METHOD(WhyFixture, "the report has last lines, and warnings of Jobs, pods and claims") {
   api.on("GET", "/apis/batch/v1/namespaces/ns/jobs")
       .answer(200, list(R"({"metadata":{"name":"j-node-0"}})"));
   api.on("GET", kCore + "events")
@@ -106,7 +106,7 @@ TEST_CASE_METHOD(Fixture, "the report has last lines, and warnings of Jobs, pods
   CHECK(text.find("of another") == std::string::npos);
 }
 
-TEST_CASE_METHOD(Fixture, "warnings about an earlier job of the same name are left out") {
+TEST_CASE_METHOD(WhyFixture, "warnings about an earlier job of the same name are left out") {
   const auto at = [](const std::string& time, const std::string& message) {
     return warning("j", message + R"(","lastTimestamp":")" + time);
   };
@@ -119,7 +119,7 @@ TEST_CASE_METHOD(Fixture, "warnings about an earlier job of the same name are le
   CHECK(text.find("of the job before") == std::string::npos);
 }
 
-TEST_CASE_METHOD(Fixture, "of very many warnings a part is read, and the report says so") {
+TEST_CASE_METHOD(WhyFixture, "of very many warnings a part is read, and the report says so") {
   const std::string page = R"({"metadata":{"resourceVersion":"9","continue":"more"},"items":[)";
   api.on("GET", kCore + "events").answer(200, page + warning("j", "of the job") + "]}").always();
   const std::string text = ask("");
@@ -131,7 +131,7 @@ TEST_CASE_METHOD(Fixture, "of very many warnings a part is read, and the report 
         }) == 20);
 }
 
-TEST_CASE_METHOD(Fixture, "of many logs those are read that show the cause") {
+TEST_CASE_METHOD(WhyFixture, "of many logs those are read that show the cause") {
   std::string pods;
   for (int rank = 0; rank < 12; ++rank) {
     const std::string n = std::to_string(rank);
@@ -152,10 +152,10 @@ TEST_CASE_METHOD(Fixture, "of many logs those are read that show the cause") {
   CHECK(logs_asked() == 8);
 }
 
-TEST_CASE_METHOD(Fixture, "logs that a user may not read are asked for once") {
-  std::string second = kPod;
+TEST_CASE_METHOD(WhyFixture, "logs that a user may not read are asked for once") {
+  std::string second = kShownPod;
   second.replace(second.find("j-node-0-0-x"), 12, "j-node-0-1-x");
-  serve("Running", kPod + "," + second);
+  serve("Running", kShownPod + "," + second);
   for (const char* name : {"j-node-0-0-x", "j-node-0-1-x"})
     api.on("GET", kCore + "pods/" + name + "/log")
         .answer(403, R"({"kind":"Status","code":403,"reason":"Forbidden"})");
@@ -163,7 +163,7 @@ TEST_CASE_METHOD(Fixture, "logs that a user may not read are asked for once") {
   CHECK(logs_asked() == 1);
 }
 
-TEST_CASE_METHOD(Fixture, "what a user may not read is left out") {
+TEST_CASE_METHOD(WhyFixture, "what a user may not read is left out") {
   for (const std::string& path : {std::string("/apis/batch/v1/namespaces/ns/jobs"),
                                   kCore + "events", kCore + "pods/j-node-0-0-x/log"})
     api.on("GET", path).answer(403, R"({"kind":"Status","code":403,"reason":"Forbidden"})");
@@ -171,7 +171,8 @@ TEST_CASE_METHOD(Fixture, "what a user may not read is left out") {
   CHECK(code == kExitDone);
 }
 
-TEST_CASE_METHOD(Fixture, "a log that stops coming, or is very long, does not hold the report up") {
+TEST_CASE_METHOD(WhyFixture,
+                 "a log that stops coming, or is very long, does not hold the report up") {
   const std::string line = "2026-08-20T10:00:00.000000000Z ";
   const std::string log = kCore + "pods/j-node-0-0-x/log";
   SECTION("it stops") {
@@ -185,7 +186,7 @@ TEST_CASE_METHOD(Fixture, "a log that stops coming, or is very long, does not ho
   CHECK(ask("").find("No locks available") != std::string::npos);
 }
 
-TEST_CASE_METHOD(Fixture, "an exec plugin that fails ends the command with its own words") {
+TEST_CASE_METHOD(WhyFixture, "an exec plugin that fails ends the command with its own words") {
   const std::string text =
       ask("exec: {apiVersion: client.authentication.k8s.io/v1, command: no-such-login, "
           "interactiveMode: Never, installHint: see example.com}");

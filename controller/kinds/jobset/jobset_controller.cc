@@ -189,13 +189,13 @@ void JobSetController::observe(const Subject& subject, std::span<const JobView* 
   observed.is_managed_here = true;  // nothing is planned for any other
 }
 
-kube::ReadObject JobSetController::keep(const Subject&, const kube::NamedObject&, kube::Json object,
-                                        Origin) {
+void JobSetController::keep(const Subject&, const kube::NamedObject&, kube::Json object, Origin,
+                            kube::ReadObject& kept) {
   kube::Json metadata = kube::Json::object();
   if (const auto* deleted = object.find_path({"metadata", "deletionTimestamp"}))
     metadata.set("deletionTimestamp", *deleted);
-  return {.object = std::make_shared<const kube::Json>(
-              kube::Json::object({{"metadata", std::move(metadata)}}))};
+  kept.object =
+      std::make_shared<const kube::Json>(kube::Json::object({{"metadata", std::move(metadata)}}));
 }
 
 bool JobSetController::is_end_counted(const kube::StoredObject& stored) const {

@@ -63,8 +63,8 @@ class JobSetController final
   void measure(const Subject& subject) override;
   bool is_end_counted(const kube::StoredObject& stored) const override;
   void on_status(const Subject& subject, const JobSetPlan& plan) override;
-  kube::ReadObject keep(const Subject& subject, const kube::NamedObject& named, kube::Json object,
-                        Origin origin) override;
+  void keep(const Subject& subject, const kube::NamedObject& named, kube::Json object,
+            Origin origin, kube::ReadObject& kept) override;
 
   // Fills in what plan() reads beside Jobs and gates.
   void observe(const Subject& subject, std::span<const JobView* const> jobs,

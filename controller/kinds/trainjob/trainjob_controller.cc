@@ -121,8 +121,7 @@ Result<void> TrainJobController::complete(const Subject& subject, TrainJobPlan& 
 void TrainJobController::on_done(const Subject& subject, const TrainJobPlan&) {
   const TrainJob& job = *subject.decoded->job;
   subject.memory->objects.forget(runtime_resource(job), job.spec.runtimeRef.name);
-  if (!subject.memory->record.awaits(JobStep::kJobSet)) return;
-  if (const Subject now = current(subject); now.stored) measure(now);
+  if (subject.memory->record.awaits(JobStep::kJobSet)) measure_again(subject);
 }
 
 Task<Result<kube::ReadObject>> TrainJobController::read(const Subject& subject,
@@ -138,25 +137,24 @@ Task<Result<kube::ReadObject>> TrainJobController::read(const Subject& subject,
   co_return read;
 }
 
-kube::ReadObject TrainJobController::keep(const Subject& subject, const kube::NamedObject& named,
-                                          kube::Json object, Origin origin) {
+void TrainJobController::keep(const Subject& subject, const kube::NamedObject& named,
+                              kube::Json object, Origin origin, kube::ReadObject& kept) {
   const TrainJob& job = *subject.decoded->job;
-  if (named != snapshot_object(job))
-    return {.object = std::make_shared<const kube::Json>(
-                trim_dependent(job, named.resource, std::move(object)))};
-  kube::ReadObject kept;
-  if (const auto* text = object.find_path({"data", "runtime"}); text && text->is_string()) {
-    const auto meta = kube::ObjectMeta::of(object);
-    const kube::OwnerReference* const owner = meta.controller();
-    const std::string& content = text->as_string();
-    const bool is_usable = owner && owner->uid == job.metadata.uid &&
-                           (origin == Origin::kWritten || is_text_of(job.status, content));
-    kept.content = is_usable ? snapshots_.of(content, job.status.runtimeSnapshotHash)
-                             : unread_snapshot(content);
+  const bool is_owned = kept.controller_uid == job.metadata.uid;
+  if (named != snapshot_object(job)) {
+    kept.object = std::make_shared<const kube::Json>(
+        trim_dependent(named.resource, is_owned, std::move(object)));
+    return;
   }
-  static const auto kNothing = std::make_shared<const kube::Json>(kube::Json::object());
-  kept.object = kNothing;
-  return kept;
+  static const auto kNoMembers = std::make_shared<const kube::Json>(kube::Json::object());
+  kept.object = kNoMembers;
+  const auto* text = object.find_path({"data", "runtime"});
+  if (!text || !text->is_string()) return;
+  const std::string& content = text->as_string();
+  const bool is_usable =
+      is_owned && (origin == Origin::kWritten || is_text_of(job.status, content));
+  kept.content =
+      is_usable ? snapshots_.of(content, job.status.runtimeSnapshotHash) : unread_snapshot(content);
 }
 
 TrainJobController::Child TrainJobController::child_of(const Subject& subject) const {

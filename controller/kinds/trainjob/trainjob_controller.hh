@@ -74,8 +74,8 @@ class TrainJobController final
   void on_done(const Subject& subject, const TrainJobPlan& plan) override;
   kube::Task<kube::Result<kube::ReadObject>> read(const Subject& subject,
                                                   kube::NamedObject named) override;
-  kube::ReadObject keep(const Subject& subject, const kube::NamedObject& named, kube::Json object,
-                        Origin origin) override;
+  void keep(const Subject& subject, const kube::NamedObject& named, kube::Json object,
+            Origin origin, kube::ReadObject& kept) override;
 
   Child child_of(const Subject& subject) const;
   TrainJobObserved observe(const Subject& subject, const Child& child) const;

@@ -84,10 +84,10 @@ Observed JobController::observe(const V1Job& job, const JobMemory& memory) const
   return observed;
 }
 
-kube::ReadObject JobController::keep(const Subject& subject, const kube::NamedObject&, Json object,
-                                     Origin origin) {
+void JobController::keep(const Subject& subject, const kube::NamedObject&, Json object,
+                         Origin origin, kube::ReadObject& kept) {
   if (origin == Origin::kRead) object = trim_dependent(**subject.decoded, std::move(object));
-  return {.object = std::make_shared<const Json>(std::move(object))};
+  kept.object = std::make_shared<const Json>(std::move(object));
 }
 
 void JobController::on_status(const Subject& subject, const V1JobPlan& plan) {

@@ -46,8 +46,8 @@ class JobController final : public kube::PlannedController<DecodedJob, JobMemory
   void measure(const Subject& subject) override;
   void on_status(const Subject& subject, const V1JobPlan& plan) override;
   void on_done(const Subject& subject, const V1JobPlan& plan) override;
-  kube::ReadObject keep(const Subject& subject, const kube::NamedObject& named, kube::Json object,
-                        Origin origin) override;
+  void keep(const Subject& subject, const kube::NamedObject& named, kube::Json object,
+            Origin origin, kube::ReadObject& kept) override;
 
   Observed observe(const V1Job& job, const JobMemory& memory) const;
   void count(std::string_view what, std::int32_t times, const std::string& ns) const;

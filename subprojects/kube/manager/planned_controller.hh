@@ -127,10 +127,11 @@ class PlannedController : public Controller {
         fmt::format("{} {}: read {} {}", context_.plan_runner.resource().kind,
                     subject.key().to_string(), named.resource.kind, named.key.to_string())));
   }
-  // The part of a named object that is kept. It may be large, and there may be many.
-  virtual ReadObject keep(const Subject& /*subject*/, const NamedObject& /*named*/, Json object,
-                          Origin /*origin*/) {
-    return {.object = std::make_shared<const Json>(std::move(object))};
+  // Fills in the part of a named object that is kept: it may be large, and there may be many.
+  // `kept` has the uid of its controller owner already.
+  virtual void keep(const Subject& /*subject*/, const NamedObject& /*named*/, Json object,
+                    Origin /*origin*/, ReadObject& kept) {
+    kept.object = std::make_shared<const Json>(std::move(object));
   }
 
   // ---- for kinds
@@ -147,12 +148,10 @@ class PlannedController : public Controller {
     const Stored now = objects_.find(subject.key());
     return now && now->uid == subject.stored->uid;
   }
-  // The same object as it is in the cache now; `stored` is null where it is gone.
-  Subject current(const Subject& subject) {
-    Stored now = objects_.find(subject.key());
-    if (!now || now->uid != subject.stored->uid) return {nullptr, nullptr, subject.memory};
-    auto decoded = decoded_->of(now);
-    return {std::move(now), std::move(decoded), subject.memory};
+  // Measures the same object as it is in the cache now, if it still exists.
+  void measure_again(const Subject& subject) {
+    const Stored now = objects_.find(subject.key());
+    if (now && now->uid == subject.stored->uid) measure({now, decoded_->of(now), subject.memory});
   }
   const Refusal* refusal_of(const Subject& subject) const {
     return context_.plan_runner.refusal_of(subject.stored->uid);
@@ -214,17 +213,16 @@ class PlannedController : public Controller {
     }
     if (made.memory == Plan::Memory::kReadAgain) known.invalidate_all();
     if (made.memory == Plan::Memory::kForget) known.forget_all();
-    if (is_last)
-      if (const Subject now = current(subject); now.stored) measure(now);
+    if (is_last) measure_again(subject);
     co_return done;
   }
 
   ReadObject kept_of(const Subject& subject, const NamedObject& named, Json object, Origin origin) {
     const auto meta = ObjectMeta::of(object);
     const OwnerReference* const owner = meta.controller();
-    std::string uid = owner ? owner->uid : std::string();
-    ReadObject kept = keep(subject, named, std::move(object), origin);
-    kept.controller_uid = std::move(uid);
+    ReadObject kept;
+    if (owner) kept.controller_uid = owner->uid;
+    keep(subject, named, std::move(object), origin, kept);
     return kept;
   }
 

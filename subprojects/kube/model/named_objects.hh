@@ -1,13 +1,13 @@
 // Plans read these objects by name, since no cache has them. Pure.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "kube/model/json.hh"
 #include "kube/model/meta.hh"
@@ -33,11 +33,6 @@ struct ReadStamp {
 
 // A kind makes this content from an object once, when the object is read.
 struct ReadContent {
-  ReadContent() = default;
-  ReadContent(const ReadContent&) = default;
-  ReadContent(ReadContent&&) = default;
-  ReadContent& operator=(const ReadContent&) = default;
-  ReadContent& operator=(ReadContent&&) = default;
   virtual ~ReadContent() = default;
 };
 
@@ -53,59 +48,61 @@ struct ReadObject {
   bool exists() const { return object || content; }
 };
 
-// This holds what is known of the named objects of one reconciled object. There are few of them,
-// and most reconciled objects have none.
+// This holds what is known of the named objects of one reconciled object. Most reconciled objects
+// have none, and a JobSet may have thousands of claims.
 class NamedObjects {
  public:
   struct Entry {
-    NamedObject name;
+    Resource resource;
     ReadObject read;
     bool is_known = true;
   };
+  using Entries = std::multimap<std::string, Entry, std::less<>>;  // by name
 
   // Returns nullptr if nothing is known. The pointer is valid until the next change.
   const ReadObject* find(const Resource& resource, std::string_view name) const {
-    const std::size_t at = place_of(resource, name);
-    return at < entries_.size() && entries_[at].is_known ? &entries_[at].read : nullptr;
+    const auto at = place_of(entries_, resource, name);
+    return at != entries_.end() && at->second.is_known ? &at->second.read : nullptr;
   }
-  const std::vector<Entry>& entries() const { return entries_; }
+  const Entries& entries() const { return entries_; }
   // Returns true until the first plan of this process has run: before, this process has written
   // nothing.
   bool is_first_plan() const { return is_first_plan_; }
 
-  void set(const NamedObject& name, ReadObject read) {
-    const std::size_t at = place_of(name.resource, name.key.name);
-    if (at == entries_.size()) entries_.push_back({name, {}});
-    entries_[at].read = std::move(read);
-    entries_[at].is_known = true;
+  void set(const NamedObject& named, ReadObject read) {
+    auto at = place_of(entries_, named.resource, named.key.name);
+    if (at == entries_.end()) at = entries_.emplace(named.key.name, Entry{named.resource, {}});
+    at->second.read = std::move(read);
+    at->second.is_known = true;
   }
   void forget(const Resource& resource, std::string_view name) {
-    const std::size_t at = place_of(resource, name);
-    if (at < entries_.size()) entries_.erase(entries_.begin() + static_cast<std::ptrdiff_t>(at));
+    const auto at = place_of(entries_, resource, name);
+    if (at != entries_.end()) entries_.erase(at);
   }
   void forget_all() { entries_.clear(); }
   // Marks everything to be read again. Until then the content is kept, so that it need not be
   // decoded again if it is the same.
   void invalidate_all() {
-    for (Entry& each : entries_) each.is_known = false;
+    for (auto& [name, each] : entries_) each.is_known = false;
   }
   // Another reconcile begins.
   void age() {
-    for (Entry& each : entries_) each.read.is_new = false;
+    for (auto& [name, each] : entries_) each.read.is_new = false;
   }
   void end_first_plan() { is_first_plan_ = false; }
 
  private:
-  // Returns an index: the entry of this object, or the end.
-  std::size_t place_of(const Resource& resource, std::string_view name) const {
-    std::size_t at = 0;
-    while (at < entries_.size() && !(entries_[at].name.key.name == name &&
-                                     entries_[at].name.resource.has_same_objects(resource)))
-      ++at;
-    return at;
+  // Returns the entry of this object, or the end. Few objects have the same name.
+  template <class Some>
+  static auto place_of(Some& entries, const Resource& resource, std::string_view name)
+      -> decltype(entries.begin()) {
+    for (auto at = entries.lower_bound(name); at != entries.end() && at->first == name; ++at) {
+      if (at->second.resource.has_same_objects(resource)) return at;
+    }
+    return entries.end();
   }
 
-  std::vector<Entry> entries_;
+  Entries entries_;
   bool is_first_plan_ = true;
 };
 

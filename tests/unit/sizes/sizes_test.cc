@@ -214,6 +214,20 @@ void plan_jobset(Json stored, bool is_suspended) {
   observed.is_managed_here = true;
   const kube::Plan first = jobset::plan(observed);
   if (first.status_patch) stored["status"] = first.status_patch->get("status");
+  // The claims that the first plan has created are known to the next.
+  kube::NamedObjects claims;
+  for (const kube::Action& action : first.actions)
+    if (action.resource == kube::kPersistentVolumeClaims)
+      claims.set({action.resource, action.key},
+                 {.object = std::make_shared<const Json>(Json::object())});
+  const auto begun = read_jobset(stored);
+  REQUIRE(begun);
+  jobset::Observed again{*begun};
+  again.objects = &claims;
+  again.now = kNow;
+  again.decorators = observed.decorators;
+  again.is_managed_here = true;
+  jobset::plan(again);
 }
 
 void plan(const Objects& objects) {

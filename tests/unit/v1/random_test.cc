@@ -309,7 +309,7 @@ void Life::check() {
 
 TEST_CASE("random lives of jobs of every kind") {
   for (const Framework* framework : frameworks())
-    for (unsigned seed = 0; seed < (trainer::test::kIsSanitized ? 10u : 500u); ++seed) {
+    for (unsigned seed = 0; seed < static_cast<unsigned>(trainer::test::times(1000)); ++seed) {
       INFO(framework->resource.kind << " seed " << seed);
       Life life(*framework, seed);
       life.run();
