@@ -19,6 +19,8 @@ ONLY = {
     "api": ("api", "subprojects/kube/model"),
     "runtimes": ("runtimes", "api", "subprojects/kube/model"),
 }
+# Kinds know nothing of each other. What they have in common is in runtimes/lifecycle and runtimes/views.
+APART = ("runtimes/trainjob", "runtimes/v1", "runtimes/batch")
 TOPS = ("api", "runtimes", "controller", "subprojects/kube/model", "subprojects/kube/server", "subprojects/kube/client",
         "subprojects/kube/manager")
 INCLUDE = re.compile(r'\s*#\s*include\s+"([^"]+)"')
@@ -73,6 +75,9 @@ def order_complaints(root):
         for folder, allowed in ONLY.items():
             if is_below(include.path, folder) and not any(is_below(include.target, a) for a in allowed):
                 complaints.append(f"{include}: {folder} includes only {', '.join(allowed)}")
+        source, target = (next((folder for folder in APART if is_below(path, folder)), None) for path in (include.path, include.target))
+        if source and target and source != target:
+            complaints.append(f"{include}: {source} knows nothing of {target}; move what both need to runtimes/lifecycle")
     return list(dict.fromkeys(complaints))
 
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "runtimes/trainjob/difference.hh"
+#include "kube/model/difference.hh"
 
 namespace trainer {
 namespace {

@@ -2,10 +2,11 @@
 // enactJobFinished), and is deleted after ttlSecondsAfterFinished
 // (pkg/controller/ttlafterfinished).
 #include <algorithm>
-#include <chrono>
+#include <utility>
 
 #include "kube/model/resources.hh"
 #include "runtimes/batch/policies.hh"
+#include "runtimes/lifecycle/ttl.hh"
 
 namespace trainer::batch {
 namespace {
@@ -53,15 +54,11 @@ void expire(Context& context) {
   if (end == nullptr) end = context.job.find_true("Failed");
   const auto finished = kube::Time::parse(end->get_string("lastTransitionTime"));
   if (!finished) return;
-  const auto left = finished->after(*context.job.ttl) - context.observed.now;
-  if (left > std::chrono::seconds(0)) return context.plan.due_within(left);
-  kube::Action& action = context.plan.actions.emplace_back();
-  action.verb = kube::Action::Verb::kDelete;
-  action.resource = kube::kJobs;
-  action.key = context.job.metadata.key();
-  action.uid = context.job.metadata.uid;
-  action.propagation = "Foreground";
-  action.stage = kSecond;
+  auto removal = trainer::expire(context.plan, kube::kJobs, context.job.metadata,
+                                 finished->after(*context.job.ttl), context.observed.now);
+  if (!removal) return;
+  removal->stage = kSecond;
+  context.plan.actions.push_back(*std::move(removal));
 }
 
 }  // namespace trainer::batch

@@ -1,5 +1,7 @@
 // A finished JobSet is deleted here (JobSet, pkg/controllers/ttl_after_finished.go).
-#include <chrono>
+#include "runtimes/lifecycle/ttl.hh"
+
+#include <utility>
 
 #include "runtimes/jobset/conditions.hh"
 #include "runtimes/jobset/policies.hh"
@@ -29,13 +31,9 @@ void expire(JobSetContext& context) {
                  "no lastTransitionTime; delete the JobSet by hand");
     return;
   }
-  const kube::Time expiry = finished->after(*ttl);
-  if (context.observed.now < expiry) return context.plan.due_within(expiry - context.observed.now);
-  context.plan.actions.push_back({.verb = kube::Action::Verb::kDelete,
-                                  .resource = kJobSets,
-                                  .key = context.jobset.metadata.key(),
-                                  .uid = context.jobset.metadata.uid,
-                                  .propagation = "Foreground"});
+  if (auto removal = trainer::expire(context.plan, kJobSets, context.jobset.metadata,
+                                     finished->after(*ttl), context.observed.now))
+    context.plan.actions.push_back(*std::move(removal));
 }
 
 }  // namespace trainer::jobset

@@ -10,14 +10,6 @@
 
 namespace trainer {
 
-// Every member of `desired` is in `stored` with the same value; lists agree item by item.
-// Members that only `stored` has are others' or defaults. Empty objects, empty lists and nulls
-// count as absent, since API servers and clients disagree about them.
-bool is_contained(const kube::Json& desired, const kube::Json& stored);
-
-// Returns whether each contains the other: they are equal except for empty members.
-bool is_equivalent(const kube::Json& a, const kube::Json& b);
-
 // Returns whether a server-side apply of `desired` would change the stored JobSet. The fields that
 // JobSet admission lets change while it is suspended are compared exactly, so that a value from an
 // earlier apply disappears again (a scheduler's node selector after an eviction). Other clients may

@@ -4,8 +4,8 @@
 
 #include <utility>
 
+#include "runtimes/lifecycle/failure.hh"
 #include "runtimes/trainjob/conditions.hh"
-#include "runtimes/trainjob/failure.hh"
 #include "runtimes/trainjob/waiting.hh"
 #include "runtimes/views/labels.hh"
 #include "runtimes/views/text.hh"

@@ -7,12 +7,13 @@
 #include <utility>
 
 #include "api/api.hh"
+#include "runtimes/lifecycle/finished_marker.hh"
+#include "runtimes/lifecycle/ttl.hh"
 #include "runtimes/trainjob/children.hh"
 #include "runtimes/trainjob/conditions.hh"
 #include "runtimes/trainjob/deadline.hh"
 #include "runtimes/trainjob/events.hh"
-#include "runtimes/trainjob/failure.hh"
-#include "runtimes/trainjob/finished_marker.hh"
+#include "runtimes/trainjob/first_failure.hh"
 #include "runtimes/trainjob/known_objects.hh"
 #include "runtimes/trainjob/legacy.hh"
 #include "runtimes/trainjob/needed_events.hh"
@@ -298,18 +299,13 @@ class TrainJobPlanner {
   void remove_after_ttl() {
     const auto expiry = expiry_of(observed_.job, after_);
     if (!expiry) return;
-    if (observed_.now < *expiry) return plan_.due_within(*expiry - observed_.now);
+    auto removal = expire(plan_, kTrainJobs, observed_.job.metadata, *expiry, observed_.now);
+    if (!removal) return;
     // The end must be recorded, for clients that watch, before the object is deleted. Counters
     // whose write may be delayed are not waited for.
     if (plan_.status_patch && !plan_.is_status_minor()) return wake_within(plan_, milliseconds(1));
     plan_.status_patch.reset();
-    kube::Action action;
-    action.verb = kube::Action::Verb::kDelete;
-    action.resource = kTrainJobs;
-    action.key = observed_.job.metadata.key();
-    action.uid = observed_.job.metadata.uid;
-    action.propagation = "Foreground";
-    plan_.actions.push_back(std::move(action));
+    plan_.actions.push_back(*std::move(removal));
   }
 
   const TrainJobObserved& observed_;

@@ -1,8 +1,10 @@
 // Deletes a job's children, and the finished job itself (pkg/controller.v1/common/job.go).
-#include <chrono>
 #include <set>
+#include <string>
+#include <utility>
 
 #include "kube/model/resources.hh"
+#include "runtimes/lifecycle/ttl.hh"
 #include "runtimes/v1/policies.hh"
 
 namespace trainer::v1 {
@@ -77,12 +79,13 @@ void expire(V1JobContext& context) {
   const auto& ttl = context.job.spec.runPolicy.ttlSecondsAfterFinished;
   const auto finished = finish_time(context.status);
   if (!ttl || !finished || context.job.is_suspended()) return;
-  const auto left = finished->after(*ttl) - context.observed.now;
-  if (left > std::chrono::seconds(0)) return context.plan.due_within(left);
+  auto removal = trainer::expire(context.plan, context.framework.resource, context.job.metadata,
+                                 finished->after(*ttl), context.observed.now);
+  if (!removal) return;
   const std::string noun(context.framework.deleted_noun);
-  context.remove(context.framework.resource, context.name(), context.job.metadata.uid,
-                 "FailedDelete" + noun);
-  context.plan.actions.back().propagation = "Background";
+  removal->failure_reason = "FailedDelete" + noun;
+  removal->propagation = "Background";
+  context.plan.actions.push_back(*std::move(removal));
   context.note("Normal", "SuccessfulDelete" + noun, "Deleted job: " + context.name());
   context.plan.counts.deleted = true;
 }

@@ -10,7 +10,6 @@
 
 #include "kube/model/resources.hh"
 #include "kube/model/visible_text.hh"
-#include "runtimes/trainjob/plan.hh"
 #include "runtimes/v1/policies.hh"
 #include "runtimes/v1/validate.hh"
 

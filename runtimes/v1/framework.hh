@@ -45,7 +45,7 @@ struct Settings {
   std::string kubectl_delivery_image = "ghcr.io/kubeflow/training-v1/kubectl-delivery:latest";
   std::string cluster_domain;  // CUSTOM_CLUSTER_DOMAIN, for TF_CONFIG
   bool marks_finished =
-      false;  // finished jobs get the finished marker (trainjob/finished_marker.hh)
+      false;  // finished jobs get the finished marker (runtimes/lifecycle/finished_marker.hh)
 };
 
 // A pod that is to be created.

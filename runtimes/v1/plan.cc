@@ -9,7 +9,7 @@
 
 #include "kube/model/patch.hh"
 #include "kube/model/saturating.hh"
-#include "runtimes/trainjob/finished_marker.hh"
+#include "runtimes/lifecycle/finished_marker.hh"
 #include "runtimes/v1/policies.hh"
 #include "runtimes/v1/validate.hh"
 

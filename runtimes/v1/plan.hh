@@ -77,8 +77,8 @@ struct V1JobPlan : kube::Plan {
 V1JobPlan plan(const Observed& observed);
 
 // Returns the status of a finished job that was restored from a backup without it: it follows from
-// the job's finished marker (trainjob/finished_marker.hh). The result is nullopt for every other
-// job.
+// the job's finished marker (runtimes/lifecycle/finished_marker.hh). The result is nullopt for
+// every other job.
 std::optional<JobStatus> status_before_restore(const Framework& framework, const V1Job& job);
 
 // Returns the job with the extensions of the last plan of this process, if its stored status has

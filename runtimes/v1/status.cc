@@ -8,8 +8,8 @@
 
 #include "kube/model/patch.hh"
 #include "kube/model/visible_text.hh"
+#include "runtimes/lifecycle/failure.hh"
 #include "runtimes/lifecycle/reasons.hh"
-#include "runtimes/trainjob/failure.hh"
 #include "runtimes/v1/policies.hh"
 
 namespace trainer::v1 {

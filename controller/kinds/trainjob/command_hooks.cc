@@ -9,9 +9,9 @@
 #include "controller/kinds/trainjob/pipeline_settings.hh"
 #include "runtimes/builtin/builtin_runtimes.hh"
 #include "runtimes/jobset/admission.hh"
+#include "runtimes/lifecycle/failure.hh"
 #include "runtimes/lifecycle/reasons.hh"
 #include "runtimes/plugins/registry.hh"
-#include "runtimes/trainjob/failure.hh"
 #include "runtimes/trainjob/legacy.hh"
 #include "runtimes/views/labels.hh"
 

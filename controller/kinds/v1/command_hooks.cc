@@ -10,8 +10,8 @@
 #include "controller/registration/command_hooks.hh"
 #include "kube/model/pod_checks.hh"
 #include "runtimes/admission/v1job.hh"
+#include "runtimes/lifecycle/failure.hh"
 #include "runtimes/lifecycle/reasons.hh"
-#include "runtimes/trainjob/failure.hh"
 #include "runtimes/v1/plan.hh"
 #include "runtimes/views/labels.hh"
 

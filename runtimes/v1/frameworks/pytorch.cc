@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "kube/model/difference.hh"
 #include "kube/model/patch.hh"
 #include "kube/model/pod_template.hh"
 #include "kube/model/resources.hh"
 #include "kube/model/yaml.hh"
 #include "runtimes/lifecycle/processes.hh"
 #include "runtimes/plugins/torch/launcher.hh"
-#include "runtimes/trainjob/difference.hh"
 #include "runtimes/v1/frameworks/processes.hh"
 #include "runtimes/v1/frameworks/support.hh"
 #include "runtimes/v1/validate.hh"

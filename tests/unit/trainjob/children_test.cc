@@ -2,6 +2,7 @@
 #include "runtimes/trainjob/children.hh"
 
 #include "api/api.hh"
+#include "kube/model/difference.hh"
 #include "kube/model/digest.hh"
 #include "kube/model/json_text.hh"
 #include "kube/model/resources.hh"

@@ -1,6 +1,6 @@
 // A job that had finished does not run again if a backup of it is restored: a backup keeps
 // metadata, and neither status nor uid.
-#include "runtimes/trainjob/finished_marker.hh"
+#include "runtimes/lifecycle/finished_marker.hh"
 
 #include "kube/model/json_text.hh"
 #include "runtimes/trainjob/conditions.hh"

@@ -1,7 +1,8 @@
 // These tests check which parts of a Pod are kept, how the first failure is described, and what
 // `why` answers.
 #include "kube/model/json_text.hh"
-#include "runtimes/trainjob/failure.hh"
+#include "runtimes/lifecycle/failure.hh"
+#include "runtimes/trainjob/first_failure.hh"
 #include "runtimes/trainjob/waiting.hh"
 #include "runtimes/views/pod.hh"
 #include "runtimes/views/text.hh"

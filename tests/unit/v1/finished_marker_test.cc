@@ -1,6 +1,6 @@
 // A V1 job that had finished does not run again if a backup of it is restored; metrics count it by
 // its status.
-#include "runtimes/trainjob/finished_marker.hh"
+#include "runtimes/lifecycle/finished_marker.hh"
 
 #include "runtimes/v1/measures.hh"
 #include "tests/unit/v1/world.hh"

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "api/jobset.hh"
@@ -17,12 +16,5 @@ namespace trainer {
 std::optional<FirstFailure> first_failure(const std::optional<FirstFailure>& recorded,
                                           const JobSet& jobset,
                                           const std::vector<const PodView*>& pods);
-
-// `pod` has a failure.
-FirstFailure record_failure(const PodView& pod);
-
-// "pod j-node-0-3-x7k2p (node 3) on gpu-17: container node ended with exit code 137 (OOMKilled)",
-// without its output.
-std::string describe(const FirstFailure& failure);
 
 }  // namespace trainer

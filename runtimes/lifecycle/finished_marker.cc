@@ -1,4 +1,4 @@
-#include "runtimes/trainjob/finished_marker.hh"
+#include "runtimes/lifecycle/finished_marker.hh"
 
 #include <fmt/format.h>
 
