@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "controller/admission/certificates.hh"
+#include "kube/client/certificates.hh"
 #include "kube/client/api_client.hh"
 #include "kube/client/notifier.hh"
 #include "kube/manager/log.hh"

@@ -21,7 +21,7 @@
 #include "controller/cli/upstream_flags.hh"
 #include "controller/config/configuration.hh"
 #include "controller/kinds/registry.hh"
-#include "controller/node/shim.hh"
+#include "local/node/shim.hh"
 
 namespace trainer {
 namespace {

@@ -19,9 +19,9 @@
 #include <thread>
 
 #include "controller/cli/log_print.hh"
-#include "controller/local/reserve.hh"
-#include "controller/local/state_directory.hh"
-#include "controller/node/owned.hh"
+#include "local/server/reserve.hh"
+#include "local/server/state_directory.hh"
+#include "local/node/owned.hh"
 #include "kube/client/argv.hh"
 #include "kube/model/json_text.hh"
 

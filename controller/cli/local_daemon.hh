@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "controller/node/owned.hh"
+#include "local/node/owned.hh"
 #include "kube/model/error.hh"
 #include "kube/model/json.hh"
 

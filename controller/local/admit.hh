@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "controller/admission/admission.hh"
-#include "controller/local/serve.hh"
+#include "local/server/serve.hh"
 #include "controller/registration/kind_registration.hh"
 #include "kube/client/api_client.hh"
 #include "kube/server/api.hh"

@@ -10,9 +10,9 @@
 
 #include "controller/kinds/batch/registration.hh"
 #include "controller/kinds/registry.hh"
-#include "controller/local/kinds/kinds.hh"
-#include "controller/local/local_server.hh"
-#include "controller/local/reserve.hh"
+#include "local/kinds/kinds.hh"
+#include "local/server/local_server.hh"
+#include "local/server/reserve.hh"
 #include "controller/process/process.hh"
 #include "controller/process/run.hh"
 #include "kube/manager/event_loop.hh"

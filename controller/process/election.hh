@@ -6,7 +6,7 @@
 #include <string>
 
 #include "controller/config/configuration.hh"
-#include "controller/process/make_transport.hh"
+#include "kube/client/make_transport.hh"
 #include "kube/client/api_client.hh"
 #include "kube/client/clock.hh"
 #include "kube/client/lease.hh"

@@ -14,7 +14,7 @@
 #include "controller/config/values.hh"
 #include "controller/process/election.hh"
 #include "controller/process/loop_health.hh"
-#include "controller/process/make_transport.hh"
+#include "kube/client/make_transport.hh"
 #include "controller/process/metrics.hh"
 #include "controller/process/serving.hh"
 #include "controller/registration/kind_registration.hh"

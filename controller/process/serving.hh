@@ -12,9 +12,9 @@
 
 #include "controller/admission/admission.hh"
 #include "controller/admission/admission_view.hh"
-#include "controller/admission/certificates.hh"
+#include "kube/client/certificates.hh"
 #include "controller/process/loop_health.hh"
-#include "controller/process/make_transport.hh"
+#include "kube/client/make_transport.hh"
 #include "controller/registration/request_handler.hh"
 #include "kube/manager/event_loop.hh"
 #include "kube/manager/log.hh"

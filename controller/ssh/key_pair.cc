@@ -8,7 +8,7 @@
 #include <array>
 #include <cstdint>
 
-#include "controller/ssh/openssl.hh"
+#include "kube/client/openssl.hh"
 #include "kube/model/digest.hh"
 
 namespace trainer {

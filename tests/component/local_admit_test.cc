@@ -1,9 +1,9 @@
 // Admission of local mode: the rules of the webhooks, without webhooks.
 #include "api/kinds/kinds.hh"
 #include "controller/kinds/registry.hh"
-#include "controller/local/kinds/kinds.hh"
+#include "local/kinds/kinds.hh"
 #include "runtimes/builtin/builtin_runtimes.hh"
-#include "tests/component/local_server_fixture.hh"
+#include "local/tests/local_server_fixture.hh"
 
 using namespace trainer;
 using kube::Json;

@@ -11,7 +11,7 @@
 #include <future>
 #include <thread>
 
-#include "controller/admission/certificates.hh"
+#include "kube/client/certificates.hh"
 #include "controller/process/endpoints.hh"
 #include "controller/process/run.hh"
 #include "kube/client/clock.hh"
@@ -20,7 +20,7 @@
 #include "kube/tests/run_task.hh"
 #include "kube/tests/scripted_server.hh"
 #include "tests/component/captured_errors.hh"
-#include "tests/component/free_port.hh"
+#include "kube/tests/free_port.hh"
 #include "tests/component/sample_kind/widget_kind.hh"
 #include "tests/support/catch.hh"
 

@@ -9,7 +9,7 @@
 #include "kube/tests/run_task.hh"
 #include "kube/tests/scripted_peer.hh"
 #include "tests/component/admission_fixture.hh"
-#include "tests/component/free_port.hh"
+#include "kube/tests/free_port.hh"
 #include "tests/support/catch.hh"
 
 using namespace trainer;

@@ -1,4 +1,4 @@
-#include "controller/admission/certificates.hh"
+#include "kube/client/certificates.hh"
 
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
@@ -7,7 +7,7 @@
 
 #include <memory>
 
-#include "controller/ssh/openssl.hh"
+#include "kube/client/openssl.hh"
 #include "kube/model/digest.hh"
 #include "kube/model/json.hh"
 #include "tests/support/catch.hh"

@@ -1,0 +1,128 @@
+#include "local/node/launch.hh"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "local/node/ports.hh"
+#include "local/node/sandbox.hh"
+#include "kube/client/argv.hh"
+
+extern char** environ;
+
+namespace trainer::node {
+
+namespace {
+
+using kube::Result;
+
+// A message of the new process is this, with its listener, or the text of an error.
+constexpr std::string_view kListener("\0", 1);
+constexpr std::size_t kLongestError = 4'000;
+
+void use_output(int descriptor, int target) {
+  dup2(descriptor, target);  // without O_CLOEXEC
+}
+
+void reset_signals() {
+  for (int signal = 1; signal < NSIG; ++signal) std::signal(signal, SIG_DFL);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+}
+
+kube::Error start_error(std::string message) {
+  return {kube::ErrorCode::kInvalid, std::move(message)};
+}
+
+// The new process does this. It returns only if it fails.
+Result<void> become(const PodConfig& pod, const ContainerConfig& container,
+                    const std::filesystem::path& directory, int socket) {
+  setsid();
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const std::string cwd = container.working_dir.empty()
+                              ? directory / kScratch
+                              : std::filesystem::path(container.working_dir);
+  if (pod.tier == Tier::kNamespaces) {
+    std::vector<Mount> mounts = container.mounts;
+    if (!container.working_dir.empty()) mounts.push_back({"", container.working_dir, false});
+    if (auto done = enter_tree(directory / kRoot, std::move(mounts)); !done) return done;
+  }
+  if (chdir(cwd.c_str()) != 0) return system_failure("working directory " + cwd);
+  if (!pod.address.empty() && pod.tier != Tier::kPlain) {
+    const auto listener = install_port_filter();
+    if (!listener) return tl::unexpected(listener.error());
+    if (!send_message(socket, kListener, listener->get())) return system_failure("port filter");
+  }
+  umask(022);
+  std::vector<std::string> words = container.argv, variables = container.env;
+  const std::vector<char*> argv = kube::pointers_to(words);
+  std::vector<char*> envp = kube::pointers_to(variables);
+  environ = envp.data();  // its PATH decides which program is found
+  reset_signals();
+  execvp(argv[0], argv.data());
+  if (errno == ENOENT && words[0].find('/') == std::string::npos)
+    return tl::unexpected(start_error("exec: \"" + words[0] +
+                                      "\": executable file not found in $PATH: activate the "
+                                      "environment that has it, or install it"));
+  return system_failure("exec: \"" + words[0] + "\"");
+}
+
+[[noreturn]] void run_child(const PodConfig& pod, const ContainerConfig& container,
+                            const std::filesystem::path& directory, int socket, int out, int err) {
+  const Fd null(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  use_output(null.get(), STDIN_FILENO);
+  use_output(out, STDOUT_FILENO);
+  use_output(err, STDERR_FILENO);
+  const auto failed = become(pod, container, directory, socket);
+  send_message(socket, failed.error().message.substr(0, kLongestError), -1);
+  _exit(128);
+}
+
+}  // namespace
+
+Result<Launched> launch(const PodConfig& pod, const ContainerConfig& container,
+                        const std::filesystem::path& directory) {
+  auto out = Pipe::make();
+  auto err = Pipe::make();
+  int ends[2];
+  if (!out || !err || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+    return system_failure("pipe");
+  const Fd here(ends[0]);
+  Fd there(ends[1]);
+  Launched launched;
+  launched.process = fork();
+  if (launched.process < 0) return system_failure("fork");
+  if (launched.process == 0)
+    run_child(pod, container, directory, there.get(), out->write.get(), err->write.get());
+  there.reset();
+  std::string error;
+  // The end comes when the program runs, or the process is gone.
+  std::array<char, kLongestError> bytes{};
+  for (ssize_t got = 0;
+       (got = receive_message(here.get(), bytes.data(), bytes.size(), launched.listener)) > 0;) {
+    const std::string_view text(bytes.data(), static_cast<std::size_t>(got));
+    if (text != kListener) error = text;
+  }
+  if (!error.empty()) {
+    waitpid(launched.process, nullptr, 0);
+    return tl::unexpected(start_error(std::move(error)));
+  }
+  fcntl(out->read.get(), F_SETFL, O_NONBLOCK);
+  fcntl(err->read.get(), F_SETFL, O_NONBLOCK);
+  launched.out = std::move(out->read);
+  launched.err = std::move(err->read);
+  return launched;
+}
+
+}  // namespace trainer::node

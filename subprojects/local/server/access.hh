@@ -1,0 +1,44 @@
+// This decides who may use the API of local mode, and at which port: one token, one certificate
+// authority, one port, all kept in the state directory.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "kube/client/certificates.hh"
+#include "local/server/state_directory.hh"
+#include "kube/model/error.hh"
+#include "kube/model/json.hh"
+#include "kube/model/secret.hh"
+#include "kube/model/time.hh"
+#include "kube/server/request.hh"
+
+namespace trainer {
+
+// Clients with the token have this user name.
+inline constexpr const char* kLocalUser = "local";
+
+struct Access {
+  kube::Secret<std::string> token;
+  CertificateBundle certificates;  // the certificates for 127.0.0.1 and localhost
+
+  // Returns whether an Authorization header has the token; compared in constant time.
+  bool is_granted(std::string_view authorization) const;
+  // Answers a TokenReview (authentication.k8s.io/v1).
+  kube::server::Response review(const kube::Json& token_review) const;
+};
+
+// Reads token and certificates from the state directory, or makes them and stores them there;
+// certificates that expire soon are made again. Errors (kInvalid): a file that another user could
+// have written, or that cannot be written or parsed.
+kube::Result<Access> load_access(const StateDirectory& state, kube::Time now);
+
+// Returns the port that keep_port() has stored; 0 if there is none yet.
+unsigned short kept_port(const StateDirectory& state);
+kube::Result<void> keep_port(const StateDirectory& state, unsigned short port);
+
+// Returns a kubeconfig for these clients, as YAML. `address` is "https://HOST:PORT".
+std::string kubeconfig_of(const Access& access, const std::string& address);
+
+}  // namespace trainer
