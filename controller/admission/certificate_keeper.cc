@@ -55,9 +55,9 @@ void CertificateKeeper::log_error(const Result<void>& synced) {
 Task<Result<void>> CertificateKeeper::sync_own() {
   const auto now = client_.clock().now();
   const std::string reason =
-      last_ ? reason_to_renew(*last_, options_.hosts, now) : "this process has none yet";
+      last_ ? kube::reason_to_renew(*last_, options_.hosts, now) : "this process has none yet";
   if (!reason.empty()) {
-    auto made = make_certificates(options_.hosts, now, last_ ? &*last_ : nullptr);
+    auto made = kube::make_certificates(options_.hosts, now, last_ ? &*last_ : nullptr);
     if (!made) co_return tl::unexpected(made.error());
     log_.info("made certificates", {{"why", reason}});
     last_ = std::move(*made);
@@ -75,12 +75,13 @@ Task<Result<void>> CertificateKeeper::sync() {
   if (!secret && !(is_absent && options_.is_made_here))
     co_return tl::unexpected(secret.error().at(what));
   Json stored = secret ? std::move(*secret) : Json();
-  auto bundle = read_certificate_secret(stored, options_.is_made_here);
+  auto bundle = kube::read_certificate_secret(stored, options_.is_made_here);
   if (!bundle && !options_.is_made_here) co_return tl::unexpected(bundle.error().at(what));
   const bool is_lost = !bundle && last_;
   if (is_lost) bundle = *last_;
-  std::string reason = bundle ? reason_to_renew(*bundle, options_.hosts, client_.clock().now())
-                              : "the Secret holds none";
+  std::string reason = bundle
+                           ? kube::reason_to_renew(*bundle, options_.hosts, client_.clock().now())
+                           : "the Secret holds none";
   if (may_write && !reason.empty())
     co_return co_await renew(std::move(stored), std::move(bundle), std::move(reason));
   next_.reset();
@@ -92,19 +93,20 @@ Task<Result<void>> CertificateKeeper::sync() {
   co_return co_await deliver(std::move(*bundle));
 }
 
-Task<Result<void>> CertificateKeeper::renew(Json secret, Result<CertificateBundle> previous,
+Task<Result<void>> CertificateKeeper::renew(Json secret, Result<kube::CertificateBundle> previous,
                                             std::string reason) {
   const auto now = client_.clock().now();
   const auto steady = client_.clock().steady();
-  const bool is_served = previous && reason_not_to_serve(*previous, options_.hosts, now).empty();
+  const bool is_served =
+      previous && kube::reason_not_to_serve(*previous, options_.hosts, now).empty();
   // Storing the new bundle may fail for a long time. Until then a valid old one is served.
   if (is_served) (void)co_await deliver(*previous);
-  if (!next_ || !reason_to_renew(*next_, options_.hosts, now).empty()) {
-    auto made = make_certificates(options_.hosts, now, previous ? &*previous : nullptr);
+  if (!next_ || !kube::reason_to_renew(*next_, options_.hosts, now).empty()) {
+    auto made = kube::make_certificates(options_.hosts, now, previous ? &*previous : nullptr);
     if (!made) co_return tl::unexpected(made.error());
     next_ = std::move(*made);
     next_from_ = steady;
-    if (is_served && !has_usable_ca(*previous, now)) {
+    if (is_served && !kube::has_usable_ca(*previous, now)) {
       next_from_ += options_.trust_ahead;
       log_.info("made a CA", {{"why", reason}, {"then", "it is trusted first, and then used"}});
       trust_(next_->ca_certificate);
@@ -117,7 +119,7 @@ Task<Result<void>> CertificateKeeper::renew(Json secret, Result<CertificateBundl
 }
 
 // Writes the Secret and delivers its contents from now on.
-Task<Result<void>> CertificateKeeper::store(Json secret, CertificateBundle bundle,
+Task<Result<void>> CertificateKeeper::store(Json secret, kube::CertificateBundle bundle,
                                             std::string reason) {
   Json metadata = Json::object();
   Json object = Json::object();
@@ -125,19 +127,19 @@ Task<Result<void>> CertificateKeeper::store(Json secret, CertificateBundle bundl
   if (secret.is_null()) {
     metadata.set("name", options_.secret.name).set("namespace", options_.secret.ns);
     object.set("apiVersion", "v1").set("kind", "Secret").set("metadata", std::move(metadata));
-    object.set("data", certificate_secret_data(bundle));
+    object.set("data", kube::certificate_secret_data(bundle));
     written = co_await client_.create(kube::kSecrets, std::move(object));
   } else {
     // The write is conditional on the version that was read: a former leader and the new one must
     // not overwrite each other's certificates.
     metadata.set("resourceVersion", kube::ObjectMeta::of(secret).resource_version);
-    object.set("metadata", std::move(metadata)).set("data", certificate_secret_data(bundle));
+    object.set("metadata", std::move(metadata)).set("data", kube::certificate_secret_data(bundle));
     written = co_await client_.merge_patch(kube::kSecrets, options_.secret, std::move(object));
     // The Training Operator's ClusterRole allows updates, and no patches.
     if (!written && written.error().code == kube::ErrorCode::kForbidden)
-      written =
-          co_await client_.replace(kube::kSecrets, options_.secret,
-                                   std::move(secret.set("data", certificate_secret_data(bundle))));
+      written = co_await client_.replace(
+          kube::kSecrets, options_.secret,
+          std::move(secret.set("data", kube::certificate_secret_data(bundle))));
   }
   if (!written)
     co_return tl::unexpected(written.error().at("Secret " + options_.secret.to_string()));
@@ -145,7 +147,7 @@ Task<Result<void>> CertificateKeeper::store(Json secret, CertificateBundle bundl
   co_return co_await deliver(std::move(bundle));
 }
 
-Task<Result<void>> CertificateKeeper::deliver(CertificateBundle bundle) {
+Task<Result<void>> CertificateKeeper::deliver(kube::CertificateBundle bundle) {
   std::string identity = bundle.ca_certificate + bundle.certificate;
   if (identity == delivered_) co_return Result<void>();
   auto used = co_await use_(bundle);

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "kube/client/certificates.hh"
 #include "kube/client/api_client.hh"
+#include "kube/client/certificates.hh"
 #include "kube/client/notifier.hh"
 #include "kube/manager/log.hh"
 
@@ -42,7 +42,7 @@ class CertificateKeeper {
  public:
   // It is called with the first bundle, and with every later one that differs. After an error it is
   // called with the same bundle again.
-  using Use = std::function<kube::Task<kube::Result<void>>(CertificateBundle)>;
+  using Use = std::function<kube::Task<kube::Result<void>>(kube::CertificateBundle)>;
   // It is called with the CAs that clients must trust from now on (PEM), before they are used.
   using Trust = std::function<void(const std::string& ca_pem)>;
   CertificateKeeper(kube::asio::io_context& io, kube::ApiClient& client, const kube::Log& log,
@@ -61,11 +61,12 @@ class CertificateKeeper {
   // Reads the certificates, renews them if needed, and delivers them.
   kube::Task<kube::Result<void>> sync();
   kube::Task<kube::Result<void>> sync_own();
-  kube::Task<kube::Result<void>> renew(kube::Json secret, kube::Result<CertificateBundle> previous,
+  kube::Task<kube::Result<void>> renew(kube::Json secret,
+                                       kube::Result<kube::CertificateBundle> previous,
                                        std::string reason);
-  kube::Task<kube::Result<void>> store(kube::Json secret, CertificateBundle bundle,
+  kube::Task<kube::Result<void>> store(kube::Json secret, kube::CertificateBundle bundle,
                                        std::string reason);
-  kube::Task<kube::Result<void>> deliver(CertificateBundle bundle);
+  kube::Task<kube::Result<void>> deliver(kube::CertificateBundle bundle);
   void log_error(const kube::Result<void>& synced);
 
   kube::ApiClient& client_;
@@ -78,10 +79,10 @@ class CertificateKeeper {
   bool is_leader_ = false;
   std::string delivered_;  // the certificates delivered last, CA and server
   // The one delivered last; without a Secret: this process's own.
-  std::optional<CertificateBundle> last_;
-  std::optional<CertificateBundle> next_;  // a bundle of a new CA, trusted but not used yet
-  kube::Clock::Steady next_from_{};        // the time from which it is used
-  std::string last_error_;                 // the error of the last sync(); "" if it succeeded
+  std::optional<kube::CertificateBundle> last_;
+  std::optional<kube::CertificateBundle> next_;  // a bundle of a new CA, trusted but not used yet
+  kube::Clock::Steady next_from_{};              // the time from which it is used
+  std::string last_error_;                       // the error of the last sync(); "" if it succeeded
   kube::Clock::Steady error_logged_at_{};
 };
 

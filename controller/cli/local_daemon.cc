@@ -19,11 +19,11 @@
 #include <thread>
 
 #include "controller/cli/log_print.hh"
-#include "local/server/reserve.hh"
-#include "local/server/state_directory.hh"
-#include "local/node/owned.hh"
 #include "kube/client/argv.hh"
 #include "kube/model/json_text.hh"
+#include "local/node/owned.hh"
+#include "local/server/reserve.hh"
+#include "local/server/state_directory.hh"
 
 namespace trainer {
 namespace {

@@ -10,9 +10,9 @@
 #include <string_view>
 #include <vector>
 
-#include "local/node/owned.hh"
 #include "kube/model/error.hh"
 #include "kube/model/json.hh"
+#include "local/node/owned.hh"
 
 namespace trainer {
 

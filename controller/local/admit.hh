@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "controller/admission/admission.hh"
-#include "local/server/serve.hh"
 #include "controller/registration/kind_registration.hh"
 #include "kube/client/api_client.hh"
 #include "kube/server/api.hh"
+#include "local/server/write_admission.hh"
 
 namespace trainer {
 
@@ -17,15 +17,13 @@ namespace trainer {
 // requests that would change and refuse nothing. If there is a node, TrainJobs are refused whose
 // processes it does not start: those of runtimes with MPI or Flux. Concurrency: the server's
 // thread. It outlives its tasks.
-class Admitter {
+class Admitter final : public WriteAdmission {
  public:
   // `client` is for the same API, on the same thread.
   Admitter(const Registry& registry, bool has_node, kube::server::Api& api, kube::ApiClient& client,
            const kube::Log& log);
 
-  // Returns the write with the changes of the rules, or the refusal. Warnings are added to the
-  // write.
-  kube::Task<ApiServer::Admitted> admit(kube::server::PendingWrite write, Caller caller);
+  kube::Task<ApiServer::Admitted> admit(kube::server::PendingWrite write, Caller caller) override;
 
  private:
   kube::Task<std::optional<kube::server::Response>> review(kube::server::PendingWrite& write,

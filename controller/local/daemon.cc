@@ -6,17 +6,19 @@
 
 #include <exception>
 #include <iostream>
+#include <memory>
 #include <utility>
 
 #include "controller/kinds/batch/registration.hh"
 #include "controller/kinds/registry.hh"
-#include "local/kinds/kinds.hh"
-#include "local/server/local_server.hh"
-#include "local/server/reserve.hh"
+#include "controller/local/admit.hh"
 #include "controller/process/process.hh"
 #include "controller/process/run.hh"
 #include "kube/manager/event_loop.hh"
 #include "kube/model/json_text.hh"
+#include "local/kinds/kinds.hh"
+#include "local/server/local_server.hh"
+#include "local/server/reserve.hh"
 
 namespace trainer {
 namespace {
@@ -103,11 +105,14 @@ int run_daemon(const LocalOptions& options) {
   admission.configuration = local_configuration();
   LocalServerOptions serving;
   serving.node = node_options(options, *state, log);
+  serving.make_admission = [&](kube::server::Api& api, kube::ApiClient& client) {
+    return std::make_unique<Admitter>(kinds_of(options, admission), options.has_node, api, client,
+                                      log);
+  };
   serving.idle = options.idle;
   serving.on_idle = [] { ::kill(::getpid(), SIGTERM); };
   try {
-    LocalServer server(std::move(*state), local::all_kinds(), kinds_of(options, admission),
-                       std::move(serving), log);
+    LocalServer server(std::move(*state), local::all_kinds(), std::move(serving), log);
     if (auto started = server.start(); !started) return refuse(started.error().message);
     int exit_code = 0;
     {

@@ -30,7 +30,7 @@ std::string host_name() {
 
 }  // namespace
 
-Election::Election(const MakeTransport& make_transport, kube::asio::io_context& io,
+Election::Election(const kube::MakeTransport& make_transport, kube::asio::io_context& io,
                    Configuration::LeaderElection configuration, std::string ns,
                    kube::ApiClient::Options client_options, const kube::Log& log)
     : configuration_(std::move(configuration)),

@@ -6,10 +6,10 @@
 #include <string>
 
 #include "controller/config/configuration.hh"
-#include "kube/client/make_transport.hh"
 #include "kube/client/api_client.hh"
 #include "kube/client/clock.hh"
 #include "kube/client/lease.hh"
+#include "kube/client/make_transport.hh"
 #include "kube/client/transport.hh"
 #include "kube/manager/log.hh"
 
@@ -23,7 +23,7 @@ class Election {
  public:
   // `ns` is the namespace of the Lease unless the configuration names another. `client_options` are
   // those of every client of the process; the deadline is replaced.
-  Election(const MakeTransport& make_transport, kube::asio::io_context& io,
+  Election(const kube::MakeTransport& make_transport, kube::asio::io_context& io,
            Configuration::LeaderElection configuration, std::string ns,
            kube::ApiClient::Options client_options, const kube::Log& log);
 

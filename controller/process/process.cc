@@ -40,7 +40,7 @@ Result<Endpoint> host_of_url(const std::string& url) {
 }
 
 // Makes the transport of the control loops: it allows reads while all writes are in flight.
-std::unique_ptr<kube::Transport> control_transport(const MakeTransport& make_transport,
+std::unique_ptr<kube::Transport> control_transport(const kube::MakeTransport& make_transport,
                                                    kube::asio::io_context& io,
                                                    const Configuration& configuration) {
   kube::TransportLimits limits;
@@ -64,7 +64,8 @@ Process::Webhooks Process::webhooks_of(const ControllerOptions& options, bool is
 }
 
 Process::Process(const ControllerOptions& options, Configuration configuration,
-                 MakeTransport make_transport, const MakeRegistry& make_registry, kube::Log& log)
+                 kube::MakeTransport make_transport, const MakeRegistry& make_registry,
+                 kube::Log& log)
     : options_(options),
       configuration_(std::move(configuration)),
       make_transport_(std::move(make_transport)),
@@ -182,20 +183,20 @@ Result<void> Process::start_serving() {
   serving_ = std::make_unique<Serving>(serving_options(url_port), admission_, log_);
   keeper_ = std::make_unique<CertificateKeeper>(
       io_, client_, log_, std::move(*certificates),
-      [this](CertificateBundle bundle) { return use_certificates(std::move(bundle)); },
+      [this](kube::CertificateBundle bundle) { return use_certificates(std::move(bundle)); },
       [this](const std::string& ca_pem) { trust(ca_pem); });
   tasks_.spawn("certificates", keeper_->run());
   return {};
 }
 
-Task<Result<void>> Process::serve_with(const CertificateBundle& bundle) {
+Task<Result<void>> Process::serve_with(const kube::CertificateBundle& bundle) {
   auto used = co_await serving_->set_certificates(bundle);
   if (!used || !is_metrics_tls_) co_return used;
   co_return metrics_server_ ? metrics_server_->set_certificate(bundle.certificate, bundle.key)
                             : start_metrics(&bundle);
 }
 
-Task<Result<void>> Process::use_certificates(CertificateBundle bundle) {
+Task<Result<void>> Process::use_certificates(kube::CertificateBundle bundle) {
   auto used = co_await serve_with(bundle);
   metrics_.certificates_read(used.has_value());
   if (!used) {

@@ -14,13 +14,13 @@
 #include "controller/config/values.hh"
 #include "controller/process/election.hh"
 #include "controller/process/loop_health.hh"
-#include "kube/client/make_transport.hh"
 #include "controller/process/metrics.hh"
 #include "controller/process/serving.hh"
 #include "controller/registration/kind_registration.hh"
 #include "kube/client/api_client.hh"
 #include "kube/client/clock.hh"
 #include "kube/client/http_server.hh"
+#include "kube/client/make_transport.hh"
 #include "kube/client/task_group.hh"
 #include "kube/manager/event_loop.hh"
 #include "kube/manager/log.hh"
@@ -33,7 +33,7 @@ class Process {
  public:
   using MakeRegistry = std::function<Registry(const KindOptions& options)>;
   Process(const ControllerOptions& options, Configuration configuration,
-          MakeTransport make_transport, const MakeRegistry& make_registry, kube::Log& log);
+          kube::MakeTransport make_transport, const MakeRegistry& make_registry, kube::Log& log);
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
   ~Process() { stop_serving(); }
@@ -61,9 +61,9 @@ class Process {
   ServingOptions serving_options(std::optional<unsigned short> url_port);
   kube::Result<CertificateOptions> certificate_options(std::optional<unsigned short>& url_port);
   kube::Result<void> start_endpoints();
-  kube::Result<void> start_metrics(const CertificateBundle* bundle);
-  kube::Task<kube::Result<void>> use_certificates(CertificateBundle bundle);
-  kube::Task<kube::Result<void>> serve_with(const CertificateBundle& bundle);
+  kube::Result<void> start_metrics(const kube::CertificateBundle* bundle);
+  kube::Task<kube::Result<void>> use_certificates(kube::CertificateBundle bundle);
+  kube::Task<kube::Result<void>> serve_with(const kube::CertificateBundle& bundle);
   void trust(const std::string& ca_pem);
   // Webhooks read these collections on the serving thread.
   void share_with_admission();
@@ -85,11 +85,11 @@ class Process {
   std::string not_ready() const;
   // /debug/state shows it.
   kube::Json state() const;
-  void show_certificates(const CertificateBundle& bundle);
+  void show_certificates(const kube::CertificateBundle& bundle);
 
   const ControllerOptions& options_;
   const Configuration configuration_;
-  const MakeTransport make_transport_;
+  const kube::MakeTransport make_transport_;
   kube::Log& log_;
   const std::string ns_;
   const Webhooks webhooks_;

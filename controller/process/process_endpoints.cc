@@ -44,7 +44,7 @@ Result<void> Process::start_endpoints() {
   return start_metrics(nullptr);
 }
 
-Result<void> Process::start_metrics(const CertificateBundle* bundle) {
+Result<void> Process::start_metrics(const kube::CertificateBundle* bundle) {
   if (!metrics_address_) return {};
   kube::ServerOptions server = endpoint_options("metrics", metrics_, log_);
   server.tls = tls_options();
@@ -63,10 +63,10 @@ Result<void> Process::start_metrics(const CertificateBundle* bundle) {
   return {};
 }
 
-void Process::show_certificates(const CertificateBundle& bundle) {
-  if (const auto expiry = expiry_of(bundle.certificate))
+void Process::show_certificates(const kube::CertificateBundle& bundle) {
+  if (const auto expiry = kube::expiry_of(bundle.certificate))
     metrics_.set_certificate_expiry("server", *expiry);
-  if (const auto expiry = expiry_of(bundle.ca_certificate))
+  if (const auto expiry = kube::expiry_of(bundle.ca_certificate))
     metrics_.set_certificate_expiry("ca", *expiry);
 }
 

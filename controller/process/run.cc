@@ -51,8 +51,8 @@ int run_controller(const ControllerOptions& options) {
   }
   client->user_agent = "trainer/" TRAINER_VERSION;
   log.info("starting", {{"version", TRAINER_VERSION}, {"server", client->server}});
-  const MakeTransport make_transport = [&client](kube::asio::io_context& io,
-                                                 const kube::TransportLimits& limits) {
+  const kube::MakeTransport make_transport = [&client](kube::asio::io_context& io,
+                                                       const kube::TransportLimits& limits) {
     return kube::make_transport(io, *client, limits);
   };
   try {

@@ -56,8 +56,8 @@ struct Serving::Impl {
   };
 
   std::vector<kube::HttpServer*> listening() const;
-  Result<void> set_certificates(const CertificateBundle& bundle);
-  kube::ServerOptions server_options(const CertificateBundle& bundle, std::string name,
+  Result<void> set_certificates(const kube::CertificateBundle& bundle);
+  kube::ServerOptions server_options(const kube::CertificateBundle& bundle, std::string name,
                                      unsigned short port, std::size_t max_body);
   Task<void> drain();
   void run();
@@ -80,8 +80,9 @@ struct Serving::Impl {
   std::promise<void> ended;  // set by its thread when it ends
 };
 
-kube::ServerOptions Serving::Impl::server_options(const CertificateBundle& bundle, std::string name,
-                                                  unsigned short port, std::size_t max_body) {
+kube::ServerOptions Serving::Impl::server_options(const kube::CertificateBundle& bundle,
+                                                  std::string name, unsigned short port,
+                                                  std::size_t max_body) {
   kube::ServerOptions server;
   server.address = options.address;
   server.port = port;
@@ -106,7 +107,7 @@ std::vector<kube::HttpServer*> Serving::Impl::listening() const {
   return all;
 }
 
-Result<void> Serving::Impl::set_certificates(const CertificateBundle& bundle) {
+Result<void> Serving::Impl::set_certificates(const kube::CertificateBundle& bundle) {
   for (kube::HttpServer* server : listening()) {
     if (auto changed = server->set_certificate(bundle.certificate, bundle.key); !changed)
       return changed;
@@ -172,7 +173,7 @@ Serving::~Serving() {
   if (!stop()) thread_.join();
 }
 
-Task<Result<void>> Serving::set_certificates(CertificateBundle bundle) {
+Task<Result<void>> Serving::set_certificates(kube::CertificateBundle bundle) {
   if (!thread_.joinable()) co_return kube::fail(kube::ErrorCode::kCancelled, "serving has ended");
   struct Answer {
     explicit Answer(const kube::asio::any_io_executor& on) : arrived(on) {}

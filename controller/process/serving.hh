@@ -12,18 +12,19 @@
 
 #include "controller/admission/admission.hh"
 #include "controller/admission/admission_view.hh"
-#include "kube/client/certificates.hh"
 #include "controller/process/loop_health.hh"
-#include "kube/client/make_transport.hh"
 #include "controller/registration/request_handler.hh"
+#include "kube/client/certificates.hh"
+#include "kube/client/make_transport.hh"
 #include "kube/manager/event_loop.hh"
 #include "kube/manager/log.hh"
 
 namespace trainer {
 
 struct ServingOptions {
-  MakeTransport make_transport;  // reads objects that are not cached, and writes progress reports
-  std::string address;           // kube::ServerOptions::address of all servers
+  // It reads objects that are not cached, and writes progress reports.
+  kube::MakeTransport make_transport;
+  std::string address;  // kube::ServerOptions::address of all servers
   unsigned short webhook_port = 9443;
   kube::ServerTlsOptions tls;
   // Clients that may send reviews have a certificate that one of these CAs has signed; if it is
@@ -64,7 +65,7 @@ class Serving {
   // Starts listening with the first certificate, changes to later ones without closing connections.
   // Errors: kInvalid for an unusable certificate, kNetwork if the server cannot listen on an
   // address, kTimeout if the serving thread is busy for longer than `certificates_limit`.
-  kube::Task<kube::Result<void>> set_certificates(CertificateBundle bundle);
+  kube::Task<kube::Result<void>> set_certificates(kube::CertificateBundle bundle);
   // Readiness needs it: all servers accept connections.
   bool is_listening() const { return is_listening_; }
   // Returns the port in use once is_listening(); for tests with port 0.

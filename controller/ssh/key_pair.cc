@@ -33,7 +33,7 @@ kube::Result<std::string> authorized_keys_line(EVP_PKEY* key) {
   if (EVP_PKEY_get_octet_string_param(key, OSSL_PKEY_PARAM_PUB_KEY, point.data(), point.size(),
                                       &size) != 1 ||
       size != point.size()) {
-    return openssl_error("cannot read the public part of an SSH key");
+    return kube::openssl_error("cannot read the public part of an SSH key");
   }
   std::string blob;
   append_string(blob, kKeyType);
@@ -44,21 +44,21 @@ kube::Result<std::string> authorized_keys_line(EVP_PKEY* key) {
 
 // "type-specific" is OpenSSL's name for SEC1, which old versions of OpenSSH read, too.
 kube::Result<std::string> sec1_pem(EVP_PKEY* key) {
-  using EncoderPtr = std::unique_ptr<OSSL_ENCODER_CTX, OpensslFree<OSSL_ENCODER_CTX_free>>;
+  using EncoderPtr = std::unique_ptr<OSSL_ENCODER_CTX, kube::OpensslFree<OSSL_ENCODER_CTX_free>>;
   const EncoderPtr encoder(
       OSSL_ENCODER_CTX_new_for_pkey(key, EVP_PKEY_KEYPAIR, "PEM", "type-specific", nullptr));
-  const BioPtr out = memory_bio();
+  const kube::BioPtr out = kube::memory_bio();
   if (!encoder || !out || OSSL_ENCODER_to_bio(encoder.get(), out.get()) != 1) {
-    return openssl_error("cannot encode an SSH key");
+    return kube::openssl_error("cannot encode an SSH key");
   }
-  return text_of(out.get());
+  return kube::text_of(out.get());
 }
 
 }  // namespace
 
 kube::Result<SshKeyPair> make_ssh_key_pair() {
-  const PkeyPtr key(EVP_EC_gen("P-521"));
-  if (!key) return openssl_error("cannot generate an SSH key");
+  const kube::PkeyPtr key(EVP_EC_gen("P-521"));
+  if (!key) return kube::openssl_error("cannot generate an SSH key");
   auto line = authorized_keys_line(key.get());
   if (!line) return tl::unexpected(line.error());
   auto pem = sec1_pem(key.get());

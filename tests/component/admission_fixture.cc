@@ -28,8 +28,8 @@ std::string review_of(const Json& object, const Json& old_object) {
                                         {"request", std::move(request)}}));
 }
 
-CertificateBundle certificates() {
-  auto made = make_certificates({"127.0.0.1"}, kube::SystemClock().now());
+kube::CertificateBundle certificates() {
+  auto made = kube::make_certificates({"127.0.0.1"}, kube::SystemClock().now());
   REQUIRE(made);
   return *made;
 }
@@ -55,7 +55,7 @@ AdmissionFixture::AdmissionFixture(const KindOptions& kinds, ServingOptions opti
   connect(bundle);
 }
 
-void AdmissionFixture::connect(const CertificateBundle& trusted, kube::ClientConfig config) {
+void AdmissionFixture::connect(const kube::CertificateBundle& trusted, kube::ClientConfig config) {
   config.server = "https://127.0.0.1:" + std::to_string(serving->webhook_port());
   config.ca_pem = trusted.ca_certificate;
   transport = kube::make_transport(io, config, kube::TransportLimits());

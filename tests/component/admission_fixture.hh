@@ -35,7 +35,7 @@ inline constexpr std::string_view kValidatePod = "/validate--v1-pod";
 // An AdmissionReview "review-1" in namespace team-a: CREATE, or UPDATE of `old_object`.
 std::string review_of(const kube::Json& object, const kube::Json& old_object = kube::Json());
 
-CertificateBundle certificates();
+kube::CertificateBundle certificates();
 
 struct AdmissionFixture {
   kube::asio::io_context io;
@@ -45,13 +45,14 @@ struct AdmissionFixture {
   std::mutex mutex;
   std::map<std::string, int> outcomes;
   std::unique_ptr<Serving> serving;
-  CertificateBundle bundle = certificates();
+  kube::CertificateBundle bundle = certificates();
   std::unique_ptr<kube::Transport> transport;
 
   explicit AdmissionFixture(const KindOptions& options = KindOptions(),
                             ServingOptions serving_options = ServingOptions());
   // `config`: with the client's certificate, where it has one.
-  void connect(const CertificateBundle& trusted, kube::ClientConfig config = kube::ClientConfig());
+  void connect(const kube::CertificateBundle& trusted,
+               kube::ClientConfig config = kube::ClientConfig());
   kube::Result<kube::HttpResponse> send(const std::string& method, std::string_view path,
                                         std::string body);
   // Sends a review and returns the `response` of the answer.

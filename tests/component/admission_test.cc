@@ -317,7 +317,7 @@ TEST_CASE_METHOD(Fixture, "a review of many claims is answered after few request
 }
 
 TEST_CASE("reviews of clients without the certificate are not read") {
-  const CertificateBundle client = certificates();
+  const kube::CertificateBundle client = certificates();
   ServingOptions options;
   options.client_ca_pem = client.ca_certificate;
   Fixture fixture(KindOptions(), options);
@@ -363,14 +363,14 @@ TEST_CASE("JobSets are left to the upstream controller while it runs") {
 
 TEST_CASE_METHOD(Fixture, "certificates change while the server runs") {
   publish_runtime("torch");
-  const CertificateBundle next = certificates();
+  const kube::CertificateBundle next = certificates();
   REQUIRE(kube::run_task(io, serving->set_certificates(next)));
   // A client that trusts only the old CA cannot open new connections.
   connect(bundle);
   CHECK_FALSE(send("POST", kValidateTrainJob, review_of(trainjob("torch"))));
   connect(next);
   CHECK(ask(kValidateTrainJob, review_of(trainjob("torch"))).get_bool("allowed"));
-  CertificateBundle broken = next;
+  kube::CertificateBundle broken = next;
   broken.certificate = "rubbish";
   CHECK_FALSE(kube::run_task(io, serving->set_certificates(broken)));
   connect(next);

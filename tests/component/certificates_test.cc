@@ -34,7 +34,7 @@ struct CertificatesFixture : kube::test::ScriptedPeer {
                         [](std::string_view, std::string_view what) { FAIL(std::string(what)); }};
   const test::CapturedErrors errors;
   kube::Log warnings{kube::LogLevel::kWarn, kube::Log::Format::kText};
-  std::vector<CertificateBundle> used;
+  std::vector<kube::CertificateBundle> used;
   std::vector<std::string> trusted;  // before they are used
   std::unique_ptr<CertificateKeeper> keeper;
 
@@ -43,24 +43,24 @@ struct CertificatesFixture : kube::test::ScriptedPeer {
     kube::run_task(io, tasks.join());
   }
 
-  CertificateBundle make() {
-    auto made = make_certificates(kHosts, clock.now());
+  kube::CertificateBundle make() {
+    auto made = kube::make_certificates(kHosts, clock.now());
     REQUIRE(made);
     return *made;
   }
-  std::string secret_of(const CertificateBundle& bundle, const std::string& version = "7") {
+  std::string secret_of(const kube::CertificateBundle& bundle, const std::string& version = "7") {
     return kube::print_json(
         Json::object({{"metadata", Json::object({{"name", "cert"}, {"resourceVersion", version}})},
-                      {"data", certificate_secret_data(bundle)}}));
+                      {"data", kube::certificate_secret_data(bundle)}}));
   }
-  kube::Task<kube::Result<void>> use(CertificateBundle bundle) {
+  kube::Task<kube::Result<void>> use(kube::CertificateBundle bundle) {
     used.push_back(std::move(bundle));
     co_return kube::Result<void>();
   }
   void keep(CertificateOptions options = with_secret()) {
     keeper = std::make_unique<CertificateKeeper>(
         io, client, warnings, std::move(options),
-        [this](CertificateBundle bundle) { return use(std::move(bundle)); },
+        [this](kube::CertificateBundle bundle) { return use(std::move(bundle)); },
         [this](const std::string& ca_pem) { trusted.push_back(ca_pem); });
     tasks.spawn("keeper", keeper->run());
   }
@@ -92,8 +92,8 @@ struct CertificatesFixture : kube::test::ScriptedPeer {
 TEST_CASE_METHOD(
     CertificatesFixture,
     "a replica that does not lead serves the Secret's certificates and notices changes") {
-  const CertificateBundle first = make();
-  const CertificateBundle second = make();
+  const kube::CertificateBundle first = make();
+  const kube::CertificateBundle second = make();
   api.on("GET", kSecret).answer(200, secret_of(first)).times(2);
   api.on("GET", kSecret).answer(200, secret_of(second));
   keep();
@@ -110,15 +110,15 @@ TEST_CASE_METHOD(
 }
 
 TEST_CASE_METHOD(CertificatesFixture, "when certificates end") {
-  const CertificateBundle bundle = make();
+  const kube::CertificateBundle bundle = make();
   const auto days = [this](const std::string& pem) {
-    const auto end = expiry_of(pem);
+    const auto end = kube::expiry_of(pem);
     REQUIRE(end);
     return std::chrono::round<std::chrono::hours>(*end - clock.now()).count() / 24;
   };
   CHECK(days(bundle.certificate) == 365);
   CHECK(days(bundle.ca_certificate) == 3'650);
-  CHECK_FALSE(expiry_of("none"));
+  CHECK_FALSE(kube::expiry_of("none"));
 }
 
 TEST_CASE_METHOD(CertificatesFixture,
@@ -135,12 +135,12 @@ TEST_CASE_METHOD(CertificatesFixture,
   keeper->lead();
   run_until_idle(4);
   REQUIRE(used.size() == 1);
-  CHECK(reason_to_renew(used[0], kHosts, clock.now()).empty());
+  CHECK(kube::reason_to_renew(used[0], kHosts, clock.now()).empty());
   CHECK(api.lines() == std::vector<std::string>{"GET " + kSecret, "GET " + kSecret,
                                                 "GET " + kSecret, api.lines().back()});
   const auto created = kube::parse_json(api.log().back().body);
   REQUIRE(created);
-  CHECK(read_certificate_secret(*created, true)->certificate == used[0].certificate);
+  CHECK(kube::read_certificate_secret(*created, true)->certificate == used[0].certificate);
 }
 
 TEST_CASE_METHOD(CertificatesFixture, "an empty Secret is filled, on the version that was read") {
@@ -162,11 +162,11 @@ TEST_CASE_METHOD(CertificatesFixture, "an empty Secret is filled, on the version
   REQUIRE(used.size() == 1);
   const auto patch = kube::parse_json(api.log().back().body);
   CHECK(patch->find_path({"metadata", "resourceVersion"})->as_string() == "12");
-  CHECK(read_certificate_secret(*patch, true));
+  CHECK(kube::read_certificate_secret(*patch, true));
 }
 
 TEST_CASE_METHOD(CertificatesFixture, "the leader renews ahead of the end, with the same CA") {
-  const CertificateBundle first = make();
+  const kube::CertificateBundle first = make();
   api.on("GET", kSecret).answer(200, secret_of(first)).always();
   api.on("PATCH", kSecret).answer(200, "{}").always();
   keep();
@@ -181,7 +181,7 @@ TEST_CASE_METHOD(CertificatesFixture, "the leader renews ahead of the end, with 
 
 TEST_CASE_METHOD(CertificatesFixture,
                  "a Secret that is lost is written again with what clients trust") {
-  const CertificateBundle first = make();
+  const kube::CertificateBundle first = make();
   api.on("GET", kSecret).answer(200, secret_of(first));
   SECTION("because it was deleted") {
     api.on("POST", kSecrets_).reply([](const kube::ReceivedRequest& request) {
@@ -203,7 +203,8 @@ TEST_CASE_METHOD(CertificatesFixture,
   run_until_idle(4);
   REQUIRE(used.size() == 1);
   CHECK(trusted.empty());
-  const auto written = read_certificate_secret(*kube::parse_json(api.log().back().body), true);
+  const auto written =
+      kube::read_certificate_secret(*kube::parse_json(api.log().back().body), true);
   REQUIRE(written);
   CHECK(written->ca_certificate == first.ca_certificate);
   CHECK(written->ca_key.reveal() == first.ca_key.reveal());
@@ -213,9 +214,9 @@ TEST_CASE_METHOD(CertificatesFixture,
 
 TEST_CASE_METHOD(CertificatesFixture,
                  "clients trust a new CA before it is used, and the old one beside it") {
-  const CertificateBundle oldest = make();
+  const kube::CertificateBundle oldest = make();
   clock.advance(std::chrono::hours(24 * 3'550));
-  const auto renewed = make_certificates(kHosts, clock.now(), &oldest);
+  const auto renewed = kube::make_certificates(kHosts, clock.now(), &oldest);
   REQUIRE(renewed);
   REQUIRE(renewed->ca_certificate == oldest.ca_certificate);
   clock.advance(std::chrono::hours(24 * 15));
@@ -242,7 +243,7 @@ TEST_CASE_METHOD(CertificatesFixture,
 }
 
 TEST_CASE_METHOD(CertificatesFixture, "a Secret that another client fills is never written") {
-  CertificateBundle external = make();
+  kube::CertificateBundle external = make();
   Json secret = *kube::parse_json(secret_of(external));
   secret["data"].erase("ca.key");
   follow(secret);
@@ -251,7 +252,7 @@ TEST_CASE_METHOD(CertificatesFixture, "a Secret that another client fills is nev
 
 TEST_CASE_METHOD(CertificatesFixture,
                  "stored certificates are served while they cannot be renewed") {
-  const CertificateBundle first = make();
+  const kube::CertificateBundle first = make();
   clock.advance(std::chrono::hours(24 * 280));
   api.on("GET", kSecret).answer(200, secret_of(first)).always();
   SECTION("because that is not allowed") {
@@ -289,7 +290,7 @@ TEST_CASE_METHOD(CertificatesFixture,
 
 TEST_CASE_METHOD(CertificatesFixture,
                  "certificates that clients would refuse are renewed before they are served") {
-  const CertificateBundle first = make();
+  const kube::CertificateBundle first = make();
   clock.advance(std::chrono::hours(24 * 366));
   api.on("GET", kSecret).answer(200, secret_of(first)).always();
   api.on("PATCH", kSecret).answer(200, "{}");
@@ -312,7 +313,7 @@ TEST_CASE_METHOD(CertificatesFixture, "a Secret that another client fills may ha
 
 TEST_CASE_METHOD(CertificatesFixture,
                  "an error of another client's Secret is logged, and again after some minutes") {
-  const CertificateBundle whole = make();
+  const kube::CertificateBundle whole = make();
   Json secret = *kube::parse_json(secret_of(whole));
   secret["data"].erase("tls.key");
   CertificateOptions options = with_secret();
@@ -364,7 +365,7 @@ TEST_CASE_METHOD(CertificatesFixture, "without a Secret the certificates are thi
   keep(std::move(options));
   run_until_idle(0);
   REQUIRE(used.size() == 1);
-  CHECK(reason_to_renew(used[0], {"10.0.0.1"}, clock.now()).empty());
+  CHECK(kube::reason_to_renew(used[0], {"10.0.0.1"}, clock.now()).empty());
   clock.advance(std::chrono::hours(24 * 300));
   run_until_idle(0);
   CHECK(used.size() == 2);
@@ -458,7 +459,7 @@ TEST_CASE_METHOD(CertificatesFixture,
   REQUIRE(kube::run_until(io, [&] { return put.size() == 2; }));
   CHECK(put[kSecret].get_string("type") == "Opaque");
   CHECK(put[kSecret].get("metadata").get_string("resourceVersion") == "12");
-  CHECK(read_certificate_secret(put[kSecret], true));
+  CHECK(kube::read_certificate_secret(put[kSecret], true));
   CHECK(ca_bundle_patch(put[configuration], "CA").empty());
   for (const auto& request : api.log()) CHECK_THAT(request.path, !Catch::Contains("mutating"));
   tasks.cancel();

@@ -1,9 +1,10 @@
 // Admission of local mode: the rules of the webhooks, without webhooks.
 #include "api/kinds/kinds.hh"
 #include "controller/kinds/registry.hh"
+#include "controller/local/admit.hh"
 #include "local/kinds/kinds.hh"
-#include "runtimes/builtin/builtin_runtimes.hh"
 #include "local/tests/local_server_fixture.hh"
+#include "runtimes/builtin/builtin_runtimes.hh"
 
 using namespace trainer;
 using kube::Json;
@@ -13,9 +14,14 @@ namespace {
 // The production rules and kinds.
 struct Ruled : test::LocalServerFixture {
   Ruled() {
-    KindOptions options;
-    options.configuration.jobsetController.mode = JobSetControllerMode::kOwn;
-    REQUIRE(start(trainer::local::all_kinds(), production_registry(options)));
+    KindOptions kinds;
+    kinds.configuration.jobsetController.mode = JobSetControllerMode::kOwn;
+    LocalServerOptions options;
+    options.make_admission = [this, rules = production_registry(kinds)](kube::server::Api& api,
+                                                                        kube::ApiClient& lookups) {
+      return std::make_unique<Admitter>(rules, false, api, lookups, log);
+    };
+    REQUIRE(start(trainer::local::all_kinds(), std::move(options)));
   }
 };
 

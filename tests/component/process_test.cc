@@ -11,16 +11,16 @@
 #include <future>
 #include <thread>
 
-#include "kube/client/certificates.hh"
 #include "controller/process/endpoints.hh"
 #include "controller/process/run.hh"
+#include "kube/client/certificates.hh"
 #include "kube/client/clock.hh"
 #include "kube/client/kubeconfig.hh"
 #include "kube/model/json_text.hh"
+#include "kube/tests/free_port.hh"
 #include "kube/tests/run_task.hh"
 #include "kube/tests/scripted_server.hh"
 #include "tests/component/captured_errors.hh"
-#include "kube/tests/free_port.hh"
 #include "tests/component/sample_kind/widget_kind.hh"
 #include "tests/support/catch.hh"
 
@@ -81,11 +81,11 @@ struct ScriptedApi {
   kube::ScriptedServer api{io};
   std::thread thread;
   ScriptedApi() {
-    const auto made = make_certificates({"127.0.0.1"}, kube::SystemClock().now());
+    const auto made = kube::make_certificates({"127.0.0.1"}, kube::SystemClock().now());
     REQUIRE(made);
     api.on("GET", "/api/v1/namespaces/kubeflow-system/secrets/kubeflow-trainer-webhook-cert")
-        .answer(200,
-                kube::print_json(kube::Json::object({{"data", certificate_secret_data(*made)}})))
+        .answer(200, kube::print_json(
+                         kube::Json::object({{"data", kube::certificate_secret_data(*made)}})))
         .always();
     thread = std::thread([this] { io.run(); });
   }
@@ -211,8 +211,8 @@ webhook: {host: 192.0.2.1}
 TEST_CASE_METHOD(ProcessFixture,
                  "after SIGTERM it is unready at once, and serves for five seconds more") {
   const ScriptedApi api_server;
-  const auto webhook_port = test::free_port();
-  const std::string health = "127.0.0.1:" + std::to_string(test::free_port());
+  const auto webhook_port = kube::free_port();
+  const std::string health = "127.0.0.1:" + std::to_string(kube::free_port());
   const Environment in_pod("KUBERNETES_SERVICE_HOST", "127.0.0.1");
   const Environment kubeconfig(
       "KUBECONFIG", files.write("scripted", kubeconfig_of(api_server.api.config().server)));
@@ -254,7 +254,7 @@ TEST_CASE_METHOD(ProcessFixture,
   const std::string reviews = "/apis/authentication.k8s.io/v1/tokenreviews";
   api_server.api.on("POST", reviews).answer(201, R"({"status":{"authenticated":false}})").always();
   options.kubeconfig = files.write("scripted", kubeconfig_of(api_server.api.config().server));
-  options.metrics_address = "127.0.0.1:" + std::to_string(test::free_port());
+  options.metrics_address = "127.0.0.1:" + std::to_string(kube::free_port());
   options.config_file =
       files.write("config.yaml",
                   "apiVersion: config.trainer.kubeflow.org/v1alpha1\nkind: Configuration\n"
@@ -288,8 +288,8 @@ TEST_CASE_METHOD(ProcessFixture,
   options.no_webhooks = true;
   options.metrics_address = "0";
   const kube::ClientConfig config = scripted.config();
-  const MakeTransport make_transport = [&config](kube::asio::io_context& io,
-                                                 const kube::TransportLimits& limits) {
+  const kube::MakeTransport make_transport = [&config](kube::asio::io_context& io,
+                                                       const kube::TransportLimits& limits) {
     return kube::make_transport(io, config, limits);
   };
   kube::Log log(kube::LogLevel::kInfo, kube::Log::Format::kText);

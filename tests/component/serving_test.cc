@@ -6,10 +6,10 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <future>
 
+#include "kube/tests/free_port.hh"
 #include "kube/tests/run_task.hh"
 #include "kube/tests/scripted_peer.hh"
 #include "tests/component/admission_fixture.hh"
-#include "kube/tests/free_port.hh"
 #include "tests/support/catch.hh"
 
 using namespace trainer;
@@ -50,7 +50,7 @@ TEST_CASE_METHOD(kube::test::ScriptedPeer,
   options.stop_limit = std::chrono::milliseconds(50);
   ServerRegistration server;
   server.name = "stuck server";
-  const unsigned short port = test::free_port();
+  const unsigned short port = kube::free_port();
   server.port = port;
   server.max_body_bytes = 1'000;
   server.make = [&is_stuck, released = release.get_future().share()](auto&, auto&, const auto&) {
@@ -59,7 +59,7 @@ TEST_CASE_METHOD(kube::test::ScriptedPeer,
   options.servers = {server};
   const AdmissionState state;
   Serving serving(std::move(options), state, log);
-  const CertificateBundle bundle = test::certificates();
+  const kube::CertificateBundle bundle = test::certificates();
   REQUIRE(kube::run_task(io, serving.set_certificates(bundle)));
 
   kube::ClientConfig config;

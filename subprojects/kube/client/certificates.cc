@@ -13,11 +13,10 @@
 #include "kube/client/openssl.hh"
 #include "kube/model/digest.hh"
 
-namespace trainer {
+namespace kube {
 namespace {
 
 using namespace std::chrono_literals;
-using kube::Time;
 
 constexpr std::chrono::hours kDay = 24h;
 constexpr auto kCaLife = 3650 * kDay;
@@ -141,13 +140,13 @@ std::string pem_of(X509* certificate) {
   return text_of(out.get());
 }
 
-kube::Secret<std::string> pem_of(EVP_PKEY* key) {
+Secret<std::string> pem_of(EVP_PKEY* key) {
   const BioPtr out = memory_bio();
   if (!out ||
       PEM_write_bio_PrivateKey(out.get(), key, nullptr, nullptr, 0, nullptr, nullptr) != 1) {
     return {};
   }
-  return kube::Secret<std::string>(text_of(out.get()));
+  return Secret<std::string>(text_of(out.get()));
 }
 
 X509Ptr read_certificate(const std::string& pem) {
@@ -157,7 +156,7 @@ X509Ptr read_certificate(const std::string& pem) {
   return certificate;
 }
 
-PkeyPtr read_key(const kube::Secret<std::string>& pem) {
+PkeyPtr read_key(const Secret<std::string>& pem) {
   const BioPtr in = reading_bio(pem.reveal());
   // Without a callback OpenSSL would ask the terminal for the passphrase of an encrypted key.
   const auto no_passphrase = [](char*, int, int, void*) { return 0; };
@@ -203,8 +202,8 @@ std::optional<Pair> usable_ca(const CertificateBundle& bundle, Time now) {
 
 }  // namespace
 
-kube::Result<CertificateBundle> make_certificates(const std::vector<std::string>& hosts, Time now,
-                                                  const CertificateBundle* previous) {
+Result<CertificateBundle> make_certificates(const std::vector<std::string>& hosts, Time now,
+                                            const CertificateBundle* previous) {
   auto ca = previous == nullptr ? std::nullopt : usable_ca(*previous, now);
   const bool is_new_ca = !ca;
   if (!ca) ca = make_ca(now);
@@ -255,7 +254,7 @@ std::string reason_to_renew(const CertificateBundle& bundle, const std::vector<s
   return {};
 }
 
-std::optional<kube::Time> expiry_of(const std::string& certificate_pem) {
+std::optional<Time> expiry_of(const std::string& certificate_pem) {
   const X509Ptr certificate = read_certificate(certificate_pem);
   std::tm end{};
   if (!certificate || ASN1_TIME_to_tm(X509_get0_notAfter(certificate.get()), &end) != 1)
@@ -263,37 +262,35 @@ std::optional<kube::Time> expiry_of(const std::string& certificate_pem) {
   return Time::from_seconds(timegm(&end));
 }
 
-bool has_usable_ca(const CertificateBundle& bundle, kube::Time now) {
+bool has_usable_ca(const CertificateBundle& bundle, Time now) {
   return usable_ca(bundle, now).has_value();
 }
 
-kube::Result<CertificateBundle> read_certificate_secret(const kube::Json& secret, bool needs_ca) {
+Result<CertificateBundle> read_certificate_secret(const Json& secret, bool needs_ca) {
   const auto value = [&](const char* name) {
-    const kube::Json* text = secret.find_path({"data", name});
-    const auto decoded = text != nullptr && text->is_string()
-                             ? kube::base64_decode(text->as_string())
-                             : std::nullopt;
+    const Json* text = secret.find_path({"data", name});
+    const auto decoded =
+        text != nullptr && text->is_string() ? base64_decode(text->as_string()) : std::nullopt;
     return decoded.value_or("");
   };
   CertificateBundle bundle;
   bundle.ca_certificate = value("ca.crt");
-  bundle.ca_key = kube::Secret<std::string>(value("ca.key"));
+  bundle.ca_key = Secret<std::string>(value("ca.key"));
   bundle.certificate = value("tls.crt");
-  bundle.key = kube::Secret<std::string>(value("tls.key"));
+  bundle.key = Secret<std::string>(value("tls.key"));
   const char* missing = bundle.certificate.empty()                  ? "tls.crt"
                         : bundle.key.reveal().empty()               ? "tls.key"
                         : needs_ca && bundle.ca_certificate.empty() ? "ca.crt"
                                                                     : nullptr;
-  if (missing != nullptr)
-    return kube::fail(kube::ErrorCode::kInvalid, "there is no data \"{}\"", missing);
+  if (missing != nullptr) return fail(ErrorCode::kInvalid, "there is no data \"{}\"", missing);
   return bundle;
 }
 
-kube::Json certificate_secret_data(const CertificateBundle& bundle) {
-  return kube::Json::object({{"ca.crt", kube::base64_encode(bundle.ca_certificate)},
-                             {"ca.key", kube::base64_encode(bundle.ca_key.reveal())},
-                             {"tls.crt", kube::base64_encode(bundle.certificate)},
-                             {"tls.key", kube::base64_encode(bundle.key.reveal())}});
+Json certificate_secret_data(const CertificateBundle& bundle) {
+  return Json::object({{"ca.crt", base64_encode(bundle.ca_certificate)},
+                       {"ca.key", base64_encode(bundle.ca_key.reveal())},
+                       {"tls.crt", base64_encode(bundle.certificate)},
+                       {"tls.key", base64_encode(bundle.key.reveal())}});
 }
 
-}  // namespace trainer
+}  // namespace kube

@@ -7,10 +7,10 @@
 
 #include "kube/client/transport.hh"
 
-namespace trainer {
+namespace kube {
 
 // Each thread has its own transport, and so has the Lease.
-using MakeTransport = std::function<std::unique_ptr<kube::Transport>(
-    boost::asio::io_context& io, const kube::TransportLimits& limits)>;
+using MakeTransport = std::function<std::unique_ptr<Transport>(boost::asio::io_context& io,
+                                                               const TransportLimits& limits)>;
 
-}  // namespace trainer
+}  // namespace kube

@@ -13,7 +13,7 @@
 
 #include "kube/model/error.hh"
 
-namespace trainer {
+namespace kube {
 
 template <auto kFree>
 struct OpensslFree {
@@ -43,13 +43,13 @@ inline std::string text_of(BIO* bio) {
 }
 
 // Returns kInternal with `what`, and the newest entry of OpenSSL's error queue, which is emptied.
-inline tl::unexpected<kube::Error> openssl_error(std::string_view what) {
+inline tl::unexpected<Error> openssl_error(std::string_view what) {
   char reason[256] = "no reason given";
   if (const unsigned long code = ERR_peek_last_error(); code != 0) {
     ERR_error_string_n(code, reason, sizeof reason);
   }
   ERR_clear_error();
-  return kube::fail(kube::ErrorCode::kInternal, std::string(what) + ": " + reason);
+  return fail(ErrorCode::kInternal, std::string(what) + ": " + reason);
 }
 
-}  // namespace trainer
+}  // namespace kube

@@ -9,20 +9,20 @@
 
 #include "kube/client/task.hh"
 
-namespace trainer::test {
+namespace kube {
 
 // The port is below the range from which the kernel picks ports by itself, so that no other test
 // gets it before the server listens.
 inline std::uint16_t free_port() {
   static std::uint16_t next = static_cast<std::uint16_t>(10'000 + getpid() * 16L % 20'000);
-  const kube::asio::ip::tcp::endpoint any(kube::asio::ip::address_v4::loopback(), 0);
+  const asio::ip::tcp::endpoint any(asio::ip::address_v4::loopback(), 0);
   for (;; ++next) {
-    kube::asio::io_context io;
-    kube::asio::ip::tcp::acceptor acceptor(io, any.protocol());
+    asio::io_context io;
+    asio::ip::tcp::acceptor acceptor(io, any.protocol());
     boost::system::error_code error;
     acceptor.bind({any.address(), next}, error);
     if (!error) return next++;
   }
 }
 
-}  // namespace trainer::test
+}  // namespace kube

@@ -2,10 +2,10 @@
 #include <iterator>
 #include <utility>
 
-#include "local/kinds/cells.hh"
-#include "local/kinds/kinds.hh"
 #include "kube/model/text.hh"
 #include "kube/server/decoding.hh"
+#include "local/kinds/cells.hh"
+#include "local/kinds/kinds.hh"
 
 namespace trainer::local {
 namespace {

@@ -6,11 +6,11 @@
 #include <string_view>
 #include <utility>
 
-#include "local/kinds/cells.hh"
-#include "local/kinds/kinds.hh"
 #include "kube/model/digest.hh"
 #include "kube/model/pod_template.hh"
 #include "kube/model/resources.hh"
+#include "local/kinds/cells.hh"
+#include "local/kinds/kinds.hh"
 
 namespace trainer::local {
 namespace {

@@ -5,11 +5,11 @@
 #include <string_view>
 #include <utility>
 
+#include "kube/model/pod_checks.hh"
+#include "kube/model/resources.hh"
 #include "local/kinds/cells.hh"
 #include "local/kinds/kinds.hh"
 #include "local/kinds/pod_spec.hh"
-#include "kube/model/pod_checks.hh"
-#include "kube/model/resources.hh"
 
 namespace trainer::local {
 namespace {

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "api/kinds/kinds.hh"
-#include "local/kinds/types.hh"
 #include "kube/model/meta.hh"
 #include "kube/model/time.hh"
 #include "kube/server/served_kind.hh"
+#include "local/kinds/types.hh"
 
 namespace trainer::local {
 

@@ -6,11 +6,11 @@
 #include <utility>
 #include <vector>
 
-#include "local/kinds/cells.hh"
-#include "local/kinds/kinds.hh"
 #include "kube/model/json_text.hh"
 #include "kube/model/resources.hh"
 #include "kube/server/decoding.hh"
+#include "local/kinds/cells.hh"
+#include "local/kinds/kinds.hh"
 
 namespace trainer::local {
 namespace {

@@ -1,8 +1,8 @@
+#include "kube/model/pod_checks.hh"
+#include "kube/model/resources.hh"
 #include "local/kinds/cells.hh"
 #include "local/kinds/kinds.hh"
 #include "local/kinds/pod_spec.hh"
-#include "kube/model/pod_checks.hh"
-#include "kube/model/resources.hh"
 
 namespace trainer::local {
 namespace {

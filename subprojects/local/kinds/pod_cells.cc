@@ -6,10 +6,10 @@
 #include <string>
 #include <string_view>
 
-#include "local/kinds/cells.hh"
 #include "kube/model/meta.hh"
 #include "kube/model/pod_template.hh"
 #include "kube/server/tables.hh"
+#include "local/kinds/cells.hh"
 
 namespace trainer::local {
 namespace {

@@ -1,9 +1,9 @@
 #include <string>
 #include <string_view>
 
+#include "kube/model/pod_template.hh"
 #include "local/kinds/pod_spec.hh"
 #include "local/kinds/types.hh"
-#include "kube/model/pod_template.hh"
 
 namespace trainer::local {
 namespace {

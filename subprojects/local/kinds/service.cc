@@ -3,9 +3,9 @@
 #include <string>
 #include <string_view>
 
+#include "kube/model/resources.hh"
 #include "local/kinds/cells.hh"
 #include "local/kinds/kinds.hh"
-#include "kube/model/resources.hh"
 
 namespace trainer::local {
 namespace {

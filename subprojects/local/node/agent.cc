@@ -8,15 +8,15 @@
 #include <stdexcept>
 #include <utility>
 
+#include "kube/client/object_sink.hh"
+#include "kube/client/watcher.hh"
+#include "kube/model/pod_template.hh"
+#include "kube/model/resources.hh"
 #include "local/node/files.hh"
 #include "local/node/machine.hh"
 #include "local/node/owned.hh"
 #include "local/node/spawn.hh"
 #include "local/node/strays.hh"
-#include "kube/client/object_sink.hh"
-#include "kube/client/watcher.hh"
-#include "kube/model/pod_template.hh"
-#include "kube/model/resources.hh"
 
 extern char** environ;
 

@@ -10,12 +10,12 @@
 #include <string>
 #include <utility>
 
-#include "local/node/options.hh"
-#include "local/node/pod_runner.hh"
-#include "local/node/tiers.hh"
 #include "kube/client/api_client.hh"
 #include "kube/model/error.hh"
 #include "kube/server/api.hh"
+#include "local/node/options.hh"
+#include "local/node/pod_runner.hh"
+#include "local/node/tiers.hh"
 
 namespace trainer {
 

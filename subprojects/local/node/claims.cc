@@ -3,8 +3,8 @@
 #include <system_error>
 #include <utility>
 
-#include "local/node/files.hh"
 #include "kube/model/meta.hh"
+#include "local/node/files.hh"
 
 namespace trainer::node {
 

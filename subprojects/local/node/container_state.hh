@@ -7,9 +7,9 @@
 #include <string>
 #include <string_view>
 
-#include "local/node/pod_config.hh"
 #include "kube/model/json.hh"
 #include "kube/model/time.hh"
+#include "local/node/pod_config.hh"
 
 namespace trainer::node {
 

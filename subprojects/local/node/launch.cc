@@ -14,9 +14,9 @@
 #include <string_view>
 #include <vector>
 
+#include "kube/client/argv.hh"
 #include "local/node/ports.hh"
 #include "local/node/sandbox.hh"
-#include "kube/client/argv.hh"
 
 extern char** environ;
 

@@ -5,9 +5,9 @@
 
 #include <filesystem>
 
+#include "kube/model/error.hh"
 #include "local/node/files.hh"
 #include "local/node/pod_config.hh"
-#include "kube/model/error.hh"
 
 namespace trainer::node {
 

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "local/node/files.hh"
 #include "kube/model/time.hh"
+#include "local/node/files.hh"
 
 namespace trainer::node {
 

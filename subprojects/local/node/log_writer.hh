@@ -9,8 +9,8 @@
 #include <string>
 #include <string_view>
 
-#include "local/node/files.hh"
 #include "kube/model/time.hh"
+#include "local/node/files.hh"
 
 namespace trainer::node {
 

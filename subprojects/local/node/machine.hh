@@ -4,10 +4,10 @@
 #include <map>
 #include <string>
 
-#include "local/node/pod_config.hh"
 #include "kube/model/json.hh"
 #include "kube/model/pod_template.hh"
 #include "kube/model/time.hh"
+#include "local/node/pod_config.hh"
 
 namespace trainer::node {
 

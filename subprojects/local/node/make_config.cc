@@ -8,8 +8,8 @@
 #include <optional>
 #include <utility>
 
-#include "local/node/files.hh"
 #include "kube/model/quantity.hh"
+#include "local/node/files.hh"
 
 namespace trainer::node {
 

@@ -5,12 +5,12 @@
 #include <string_view>
 #include <vector>
 
+#include "kube/model/error.hh"
+#include "kube/model/json.hh"
 #include "local/node/env.hh"
 #include "local/node/names.hh"
 #include "local/node/pod_config.hh"
 #include "local/node/volumes.hh"
-#include "kube/model/error.hh"
-#include "kube/model/json.hh"
 
 namespace trainer::node {
 

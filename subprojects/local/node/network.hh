@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "local/node/files.hh"
 #include "kube/model/error.hh"
+#include "local/node/files.hh"
 
 namespace trainer::node {
 

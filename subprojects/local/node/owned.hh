@@ -8,8 +8,8 @@
 #include <string_view>
 #include <utility>
 
-#include "local/node/files.hh"
 #include "kube/model/error.hh"
+#include "local/node/files.hh"
 
 namespace trainer::node {
 

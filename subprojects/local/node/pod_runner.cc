@@ -11,14 +11,14 @@
 #include <csignal>
 #include <utility>
 
+#include "kube/model/json_text.hh"
+#include "kube/model/pod_template.hh"
+#include "kube/model/resources.hh"
 #include "local/node/files.hh"
 #include "local/node/owned.hh"
 #include "local/node/pod_start.hh"
 #include "local/node/spawn.hh"
 #include "local/node/strays.hh"
-#include "kube/model/json_text.hh"
-#include "kube/model/pod_template.hh"
-#include "kube/model/resources.hh"
 
 namespace trainer::node {
 

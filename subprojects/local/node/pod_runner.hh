@@ -15,6 +15,10 @@
 #include <system_error>
 #include <utility>
 
+#include "kube/client/api_client.hh"
+#include "kube/client/events.hh"
+#include "kube/client/notifier.hh"
+#include "kube/client/task_group.hh"
 #include "local/node/claims.hh"
 #include "local/node/directory_watcher.hh"
 #include "local/node/make_config.hh"
@@ -23,10 +27,6 @@
 #include "local/node/options.hh"
 #include "local/node/pod_status.hh"
 #include "local/node/readiness.hh"
-#include "kube/client/api_client.hh"
-#include "kube/client/events.hh"
-#include "kube/client/notifier.hh"
-#include "kube/client/task_group.hh"
 
 namespace trainer::node {
 

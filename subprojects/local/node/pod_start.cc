@@ -5,13 +5,13 @@
 #include <set>
 #include <utility>
 
+#include "kube/model/json_text.hh"
+#include "kube/model/names.hh"
+#include "kube/model/resources.hh"
 #include "local/node/files.hh"
 #include "local/node/names.hh"
 #include "local/node/pod_config.hh"
 #include "local/node/volumes.hh"
-#include "kube/model/json_text.hh"
-#include "kube/model/names.hh"
-#include "kube/model/resources.hh"
 
 namespace trainer::node {
 

@@ -5,12 +5,12 @@
 
 #include <string>
 
-#include "local/node/env.hh"
-#include "local/node/make_config.hh"
-#include "local/node/spawn.hh"
 #include "kube/client/api_client.hh"
 #include "kube/model/error.hh"
 #include "kube/model/json.hh"
+#include "local/node/env.hh"
+#include "local/node/make_config.hh"
+#include "local/node/spawn.hh"
 
 namespace trainer::node {
 

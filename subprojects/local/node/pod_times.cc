@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <chrono>
 
-#include "local/node/pod_runner.hh"
 #include "kube/model/pod_template.hh"
+#include "local/node/pod_runner.hh"
 
 namespace trainer::node {
 

@@ -18,9 +18,9 @@
 #include <set>
 #include <string>
 
+#include "kube/model/error.hh"
 #include "local/node/files.hh"
 #include "local/node/network.hh"
-#include "kube/model/error.hh"
 
 struct seccomp_notif;
 struct seccomp_notif_resp;

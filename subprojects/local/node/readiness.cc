@@ -8,8 +8,8 @@
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
-#include "local/node/pod_runner.hh"
 #include "kube/client/with_deadline.hh"
+#include "local/node/pod_runner.hh"
 
 namespace trainer::node {
 

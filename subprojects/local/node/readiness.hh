@@ -4,9 +4,9 @@
 #include <optional>
 #include <string>
 
-#include "local/node/files.hh"
 #include "kube/client/task.hh"
 #include "kube/model/json.hh"
+#include "local/node/files.hh"
 
 namespace trainer::node {
 

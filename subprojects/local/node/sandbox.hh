@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "local/node/pod_config.hh"
 #include "kube/model/error.hh"
+#include "local/node/pod_config.hh"
 
 namespace trainer::node {
 

@@ -18,6 +18,8 @@
 #include <optional>
 #include <thread>
 
+#include "kube/model/json_text.hh"
+#include "kube/model/pod_template.hh"
 #include "local/node/container_state.hh"
 #include "local/node/launch.hh"
 #include "local/node/log_writer.hh"
@@ -28,8 +30,6 @@
 #include "local/node/sandbox.hh"
 #include "local/node/strays.hh"
 #include "local/node/tiers.hh"
-#include "kube/model/json_text.hh"
-#include "kube/model/pod_template.hh"
 
 namespace trainer {
 namespace node {

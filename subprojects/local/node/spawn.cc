@@ -13,10 +13,10 @@
 #include <cerrno>
 #include <csignal>
 
-#include "local/node/owned.hh"
-#include "local/node/pod_config.hh"
 #include "kube/client/argv.hh"
 #include "kube/model/json_text.hh"
+#include "local/node/owned.hh"
+#include "local/node/pod_config.hh"
 
 extern char** environ;
 

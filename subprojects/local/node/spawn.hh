@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "kube/model/error.hh"
 #include "local/node/files.hh"
 #include "local/node/tiers.hh"
-#include "kube/model/error.hh"
 
 namespace trainer::node {
 

@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <string>
 
-#include "local/node/pod_config.hh"
 #include "kube/model/error.hh"
 #include "kube/model/json.hh"
+#include "local/node/pod_config.hh"
 
 namespace trainer::node {
 

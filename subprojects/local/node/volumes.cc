@@ -7,8 +7,8 @@
 #include <array>
 #include <map>
 
-#include "local/node/files.hh"
 #include "kube/model/names.hh"
+#include "local/node/files.hh"
 
 namespace trainer::node {
 

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "local/node/env.hh"
-#include "local/node/pod_config.hh"
 #include "kube/model/error.hh"
 #include "kube/model/json.hh"
+#include "local/node/env.hh"
+#include "local/node/pod_config.hh"
 
 namespace trainer::node {
 

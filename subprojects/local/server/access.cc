@@ -31,7 +31,7 @@ const std::vector<std::string>& hosts() {
 Result<std::string> make_token() {
   std::array<unsigned char, 32> bytes{};
   if (RAND_bytes(bytes.data(), static_cast<int>(bytes.size())) != 1)
-    return openssl_error("cannot make a token");
+    return kube::openssl_error("cannot make a token");
   const std::string_view raw(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   return kube::sha256_hex(raw);
 }
@@ -39,7 +39,7 @@ Result<std::string> make_token() {
 Result<Access> read_access(const std::string& text) {
   const auto kept = kube::parse_json(text);
   if (!kept) return tl::unexpected(kept.error());
-  auto certificates = read_certificate_secret(*kept, true);
+  auto certificates = kube::read_certificate_secret(*kept, true);
   if (!certificates) return tl::unexpected(certificates.error());
   Access access;
   access.certificates = std::move(*certificates);
@@ -86,18 +86,18 @@ Result<Access> load_access(const StateDirectory& state, kube::Time now) {
   if (kept) {
     auto read = read_access(*kept);
     if (!read) return tl::unexpected(read.error().at(file));
-    if (reason_to_renew(read->certificates, hosts(), now).empty()) return read;
+    if (kube::reason_to_renew(read->certificates, hosts(), now).empty()) return read;
     access = std::move(*read);
   } else {
     auto token = make_token();
     if (!token) return tl::unexpected(token.error());
     access.token = kube::Secret<std::string>(std::move(*token));
   }
-  auto made = make_certificates(hosts(), now, &access.certificates);
+  auto made = kube::make_certificates(hosts(), now, &access.certificates);
   if (!made) return tl::unexpected(made.error());
   access.certificates = std::move(*made);
-  const Json stored = Json::object(
-      {{"token", access.token.reveal()}, {"data", certificate_secret_data(access.certificates)}});
+  const Json stored = Json::object({{"token", access.token.reveal()},
+                                    {"data", kube::certificate_secret_data(access.certificates)}});
   if (auto written = state.folder().replace(kAccessFile, kube::print_json(stored)); !written)
     return tl::unexpected(written.error());
   return access;

@@ -7,12 +7,12 @@
 #include <string_view>
 
 #include "kube/client/certificates.hh"
-#include "local/server/state_directory.hh"
 #include "kube/model/error.hh"
 #include "kube/model/json.hh"
 #include "kube/model/secret.hh"
 #include "kube/model/time.hh"
 #include "kube/server/request.hh"
+#include "local/server/state_directory.hh"
 
 namespace trainer {
 
@@ -21,7 +21,7 @@ inline constexpr const char* kLocalUser = "local";
 
 struct Access {
   kube::Secret<std::string> token;
-  CertificateBundle certificates;  // the certificates for 127.0.0.1 and localhost
+  kube::CertificateBundle certificates;  // the certificates for 127.0.0.1 and localhost
 
   // Returns whether an Authorization header has the token; compared in constant time.
   bool is_granted(std::string_view authorization) const;

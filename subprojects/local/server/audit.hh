@@ -4,10 +4,10 @@
 #include <memory>
 #include <string>
 
-#include "local/node/owned.hh"
 #include "kube/model/error.hh"
 #include "kube/model/time.hh"
 #include "kube/server/request.hh"
+#include "local/node/owned.hh"
 
 namespace trainer {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "local/kinds/kinds.hh"
 #include "kube/model/resources.hh"
+#include "local/kinds/kinds.hh"
 
 namespace trainer {
 

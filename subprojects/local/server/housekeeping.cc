@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "local/server/journal.hh"
 #include "kube/client/yield.hh"
 #include "kube/model/resources.hh"
+#include "local/server/journal.hh"
 
 namespace trainer {
 

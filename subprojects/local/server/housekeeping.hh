@@ -5,12 +5,12 @@
 
 #include <cstddef>
 
-#include "local/server/custom_kinds.hh"
 #include "kube/client/clock.hh"
 #include "kube/client/notifier.hh"
 #include "kube/manager/log.hh"
 #include "kube/server/api.hh"
 #include "kube/server/collector.hh"
+#include "local/server/custom_kinds.hh"
 
 namespace trainer {
 

@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "local/server/reserve.hh"
-#include "local/node/owned.hh"
 #include "kube/model/error.hh"
 #include "kube/model/meta.hh"
 #include "kube/server/object_store.hh"
+#include "local/node/owned.hh"
+#include "local/server/reserve.hh"
 
 namespace trainer {
 

@@ -8,11 +8,11 @@
 #include <exception>
 #include <utility>
 
-#include "local/server/transport.hh"
 #include "kube/client/with_deadline.hh"
 #include "kube/model/json_text.hh"
 #include "kube/model/pod_template.hh"
 #include "kube/model/resources.hh"
+#include "local/server/transport.hh"
 
 namespace trainer {
 
@@ -74,7 +74,7 @@ Json named(const kube::Resource& resource, std::string_view ns, std::string_view
 }  // namespace
 
 LocalServer::LocalServer(LocalState state, kube::server::ServedKinds kinds,
-                         const Registry& registry, LocalServerOptions options, const kube::Log& log)
+                         LocalServerOptions options, const kube::Log& log)
     : state_(std::move(state)),
       options_(std::move(options)),
       log_(log),
@@ -85,7 +85,8 @@ LocalServer::LocalServer(LocalState state, kube::server::ServedKinds kinds,
       server_(io_, clock_, api_, state_.access, log, state_.audit.get()),
       admission_transport_(make_local_transport(io_, server_, Caller::kController)),
       admission_client_(*admission_transport_, clock_, random_),
-      admitter_(registry, options_.node.has_value(), api_, admission_client_, log),
+      admission_(options_.make_admission ? options_.make_admission(api_, admission_client_)
+                                         : nullptr),
       node_transport_(make_local_transport(io_, server_, Caller::kNode)),
       node_client_(*node_transport_, clock_, random_),
       tasks_(io_.get_executor(), [this](std::string_view task, std::string_view what) {
@@ -106,9 +107,11 @@ kube::server::Api::Environment LocalServer::environment() {
 
 ApiServer::Hooks LocalServer::hooks() {
   ApiServer::Hooks made;
-  made.admit = [this](kube::server::PendingWrite write, Caller caller) {
-    return admitter_.admit(std::move(write), caller);
-  };
+  if (admission_) {
+    made.admit = [this](kube::server::PendingWrite write, Caller caller) {
+      return admission_->admit(std::move(write), caller);
+    };
+  }
   if (node_) {
     made.read_logs = [this](kube::server::LogQuery query, kube::WriteBody write) {
       return node_->read_logs(std::move(query), std::move(write));
@@ -219,7 +222,7 @@ void LocalServer::fill_reserve() {
   kube::asio::post(io_, [this] { state_.journal->fill_reserve(); });
 }
 
-MakeTransport LocalServer::transports() {
+kube::MakeTransport LocalServer::transports() {
   return [this](kube::asio::io_context& io, const kube::TransportLimits&) {
     return make_local_transport(io, server_, Caller::kController);
   };

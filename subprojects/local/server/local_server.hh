@@ -9,23 +9,23 @@
 #include <thread>
 #include <vector>
 
-#include "controller/local/admit.hh"
+#include "kube/client/api_client.hh"
+#include "kube/client/make_transport.hh"
+#include "kube/manager/log.hh"
+#include "kube/server/api.hh"
+#include "kube/server/object_store.hh"
+#include "local/node/agent.hh"
 #include "local/server/custom_kinds.hh"
 #include "local/server/housekeeping.hh"
 #include "local/server/local_state.hh"
 #include "local/server/serve.hh"
-#include "local/node/agent.hh"
-#include "kube/client/make_transport.hh"
-#include "controller/registration/kind_registration.hh"
-#include "kube/client/api_client.hh"
-#include "kube/manager/log.hh"
-#include "kube/server/api.hh"
-#include "kube/server/object_store.hh"
+#include "local/server/write_admission.hh"
 
 namespace trainer {
 
 struct LocalServerOptions {
   std::optional<NodeOptions> node;  // nullopt: there is none
+  MakeAdmission make_admission;     // empty: every write is allowed unchanged
   // After this time without work on_idle is called, unless kStaysFile was made since the start; 0:
   // never.
   std::chrono::seconds idle{0};
@@ -37,9 +37,9 @@ struct LocalServerOptions {
 // and so does the destructor. Concurrency: one thread for all members.
 class LocalServer {
  public:
-  // Admission applies the rules of `registry`. `log` outlives this.
-  LocalServer(LocalState state, kube::server::ServedKinds kinds, const Registry& registry,
-              LocalServerOptions options, const kube::Log& log);
+  // `log` outlives this.
+  LocalServer(LocalState state, kube::server::ServedKinds kinds, LocalServerOptions options,
+              const kube::Log& log);
   ~LocalServer() { stop(); }
   LocalServer(const LocalServer&) = delete;
   LocalServer& operator=(const LocalServer&) = delete;
@@ -58,7 +58,7 @@ class LocalServer {
   const std::vector<std::string>& unreadable() const { return unreadable_; }
   // Clients in this process, such as the control loops, use these. Each transport ends before
   // stop(), and is used on the thread of its io_context.
-  MakeTransport transports();
+  kube::MakeTransport transports();
   // Runs on the server's thread: see Journal.
   void fill_reserve();
   // Stops the running pods, then everything else.
@@ -91,7 +91,7 @@ class LocalServer {
   ApiServer server_;
   std::unique_ptr<kube::Transport> admission_transport_;
   kube::ApiClient admission_client_;
-  Admitter admitter_;
+  std::unique_ptr<WriteAdmission> admission_;  // nullptr: every write is allowed unchanged
   // These two exist once the objects are restored.
   std::optional<CustomKinds> custom_kinds_;
   std::optional<Housekeeping> housekeeping_;

@@ -5,12 +5,12 @@
 #include <memory>
 #include <string>
 
+#include "kube/model/error.hh"
+#include "kube/model/time.hh"
 #include "local/server/access.hh"
 #include "local/server/audit.hh"
 #include "local/server/journal.hh"
 #include "local/server/state_directory.hh"
-#include "kube/model/error.hh"
-#include "kube/model/time.hh"
 
 namespace trainer {
 

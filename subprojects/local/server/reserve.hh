@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include "local/node/owned.hh"
 #include "kube/model/error.hh"
+#include "local/node/owned.hh"
 
 namespace trainer {
 

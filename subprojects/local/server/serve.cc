@@ -5,9 +5,9 @@
 #include <utility>
 #include <variant>
 
+#include "kube/model/json_text.hh"
 #include "local/server/journal.hh"
 #include "local/server/log_reading.hh"
-#include "kube/model/json_text.hh"
 
 namespace trainer {
 

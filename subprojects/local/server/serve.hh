@@ -8,15 +8,15 @@
 #include <string>
 #include <string_view>
 
-#include "local/server/access.hh"
-#include "local/server/audit.hh"
-#include "local/server/watches.hh"
 #include "kube/client/clock.hh"
 #include "kube/client/http_server.hh"
 #include "kube/client/task_group.hh"
 #include "kube/manager/log.hh"
 #include "kube/server/api.hh"
 #include "kube/server/request.hh"
+#include "local/server/access.hh"
+#include "local/server/audit.hh"
+#include "local/server/watches.hh"
 
 namespace trainer {
 

@@ -5,8 +5,8 @@
 #include <memory>
 #include <utility>
 
-#include "local/node/owned.hh"
 #include "kube/model/error.hh"
+#include "local/node/owned.hh"
 
 namespace trainer {
 

@@ -3,8 +3,8 @@
 
 #include <memory>
 
-#include "local/server/serve.hh"
 #include "kube/client/transport.hh"
+#include "local/server/serve.hh"
 
 namespace trainer {
 

@@ -10,14 +10,14 @@
 #include <thread>
 #include <utility>
 
-#include "local/server/serve.hh"
-#include "local/server/transport.hh"
 #include "kube/client/api_client.hh"
+#include "kube/client/certificates.hh"
 #include "kube/client/kubeconfig.hh"
 #include "kube/model/resources.hh"
-#include "kube/tests/run_task.hh"
-#include "tests/component/admission_fixture.hh"
 #include "kube/tests/catch.hh"
+#include "kube/tests/run_task.hh"
+#include "local/server/serve.hh"
+#include "local/server/transport.hh"
 
 namespace trainer::test {
 
@@ -81,7 +81,8 @@ struct LocalApi {
   kube::server::ServedKinds kinds = few_kinds();
   kube::server::ObjectStore store;
   kube::server::Api served{kinds, store, environment_of(clock, server_random)};
-  Access access{kube::Secret<std::string>("secret"), certificates()};
+  Access access{kube::Secret<std::string>("secret"),
+                kube::make_certificates({"127.0.0.1"}, clock.now()).value()};
   kube::Log log{kube::LogLevel::kError, kube::Log::Format::kText};
   std::unique_ptr<Audit> audit;
   std::optional<ApiServer> server;

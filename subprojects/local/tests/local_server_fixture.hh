@@ -20,12 +20,11 @@ struct LocalServerFixture {
   std::unique_ptr<kube::Transport> transport;
   std::unique_ptr<kube::ApiClient> client;
 
-  kube::Result<void> start(kube::server::ServedKinds kinds, const Registry& registry,
-                           LocalServerOptions options = LocalServerOptions()) {
+  kube::Result<void> start(kube::server::ServedKinds kinds, LocalServerOptions options) {
     auto state = open_local_state(folder.path, "", clock.now());
     if (!state) return tl::unexpected(state.error());
-    server = std::make_unique<LocalServer>(std::move(*state), std::move(kinds), registry,
-                                           std::move(options), log);
+    server =
+        std::make_unique<LocalServer>(std::move(*state), std::move(kinds), std::move(options), log);
     if (auto started = server->start(); !started) return started;
     transport = server->transports()(io, kube::TransportLimits());
     client = std::make_unique<kube::ApiClient>(*transport, clock, random);

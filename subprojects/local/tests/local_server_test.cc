@@ -15,7 +15,7 @@ namespace {
 
 struct Started : test::LocalServerFixture {
   kube::Result<void> start(LocalServerOptions options = LocalServerOptions()) {
-    return LocalServerFixture::start(test::few_kinds(), Registry(), std::move(options));
+    return LocalServerFixture::start(test::few_kinds(), std::move(options));
   }
   kube::Result<std::string> create(Json object) {
     return LocalServerFixture::create(kube::kConfigMaps, std::move(object));

@@ -1,8 +1,8 @@
 // A short run of the fuzzer `store`, the same each time.
 #include <random>
 
-#include "local/tests/store_requests.hh"
 #include "kube/tests/catch.hh"
+#include "local/tests/store_requests.hh"
 
 TEST_CASE("no sequence of requests makes the store unreadable") {
   for (unsigned seed = 1; seed <= 150; ++seed) {

@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <atomic>
 
-#include "local/server/journal.hh"
 #include "kube/client/object_sink.hh"
 #include "kube/client/task_group.hh"
 #include "kube/client/watcher.hh"
+#include "local/server/journal.hh"
 #include "local/tests/local_api.hh"
 
 using namespace trainer;

@@ -9,8 +9,8 @@
 #include <set>
 #include <thread>
 
-#include "local/node/strays.hh"
 #include "kube/tests/free_port.hh"
+#include "local/node/strays.hh"
 #include "local/tests/node_fixture.hh"
 
 using namespace trainer;
@@ -488,7 +488,7 @@ TEST_CASE("a tier that the machine has not is refused, and a node says which one
 TEST_CASE("a pod is ready when its port is served", "[node]") {
   if (!has_tier(2)) return;
   NodeTest test(2);
-  const std::int64_t port = free_port();
+  const std::int64_t port = kube::free_port();
   Json pod = make_pod("p", {own_program(), "serve", std::to_string(port)});
   Json probe = Json::object({{"tcpSocket", Json::object({{"port", port}})}, {"periodSeconds", 1}});
   pod["spec"]["containers"].as_array()[0].set("readinessProbe", probe);

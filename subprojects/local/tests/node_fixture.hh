@@ -10,16 +10,16 @@
 #include <string>
 #include <vector>
 
-#include "local/node/agent.hh"
-#include "local/node/spawn.hh"
-#include "local/node/tiers.hh"
 #include "kube/client/notifier.hh"
 #include "kube/client/transport.hh"
 #include "kube/model/json_text.hh"
+#include "kube/tests/catch.hh"
 #include "kube/tests/merge_patch.hh"
 #include "kube/tests/run_task.hh"
 #include "kube/tests/run_tests.hh"
-#include "kube/tests/catch.hh"
+#include "local/node/agent.hh"
+#include "local/node/spawn.hh"
+#include "local/node/tiers.hh"
 
 namespace trainer::test {
 

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "local/node/shim.hh"
 #include "kube/tests/run_tests.hh"
+#include "local/node/shim.hh"
 
 namespace {
 

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <random>
 
+#include "kube/model/names.hh"
 #include "local/node/container_state.hh"
 #include "local/node/files.hh"
 #include "local/node/log_reader.hh"
@@ -15,7 +16,6 @@
 #include "local/node/pod_status.hh"
 #include "local/node/ports.hh"
 #include "local/node/readiness.hh"
-#include "kube/model/names.hh"
 #include "local/tests/node_fixture.hh"
 
 using namespace trainer::node;

@@ -6,7 +6,6 @@
 #include <map>
 #include <utility>
 
-#include "local/kinds/kinds.hh"
 #include "kube/model/json_text.hh"
 #include "kube/model/resources.hh"
 #include "kube/server/api.hh"
@@ -14,6 +13,7 @@
 #include "kube/server/refusals.hh"
 #include "kube/server/tables.hh"
 #include "kube/server/target.hh"
+#include "local/kinds/kinds.hh"
 #include "local/tests/hostile_bodies.hh"
 
 namespace trainer::test {

@@ -12,9 +12,8 @@
 #include "kube/model/json.hh"
 #include "tests/support/catch.hh"
 
-using namespace trainer;
+using namespace kube;
 using namespace std::chrono_literals;
-using kube::Time;
 
 namespace {
 
@@ -103,7 +102,7 @@ TEST_CASE("renewal comes ninety days ahead, and says why") {
   mixed.ca_certificate = other.ca_certificate;
   CHECK(reason_to_renew(mixed, kHosts, kNone) == "the CA has not signed the server certificate");
   mixed = bundle;
-  mixed.ca_key = kube::Secret<std::string>("rubbish");
+  mixed.ca_key = Secret<std::string>("rubbish");
   CHECK(reason_to_renew(mixed, kHosts, kNone) ==
         "the CA ends within 90 days, or its key is not usable");
   mixed.certificate = "-----BEGIN CERTIFICATE-----\nrubbish\n-----END CERTIFICATE-----\n";
@@ -118,7 +117,7 @@ TEST_CASE("certificates to renew are valid until they expire") {
   CHECK(reason_not_to_serve(bundle, {"new.name.svc"}, kNone) ==
         "the server certificate does not name new.name.svc");
   CertificateBundle without_ca_key = bundle;
-  without_ca_key.ca_key = kube::Secret<std::string>();
+  without_ca_key.ca_key = Secret<std::string>();
   CHECK(reason_not_to_serve(without_ca_key, kHosts, kNone) == "");
 }
 
@@ -152,7 +151,7 @@ TEST_CASE(
 
 TEST_CASE("the Secret holds the bundle under upstream's keys") {
   const CertificateBundle bundle = make(kNone);
-  kube::Json secret = kube::Json::object({{"data", certificate_secret_data(bundle)}});
+  Json secret = Json::object({{"data", certificate_secret_data(bundle)}});
   const auto read = read_certificate_secret(secret, true);
   REQUIRE(read);
   CHECK(read->trusted() == bundle.ca_certificate);
@@ -161,12 +160,12 @@ TEST_CASE("the Secret holds the bundle under upstream's keys") {
   CHECK(read->certificate == bundle.certificate);
   CHECK(read->key.reveal() == bundle.key.reveal());
 
-  kube::Json without_ca_key = secret;
+  Json without_ca_key = secret;
   without_ca_key["data"].erase("ca.key");
   CHECK(read_certificate_secret(without_ca_key, true));
   for (const char* name : {"ca.crt", "tls.crt", "tls.key"}) {
     CAPTURE(name);
-    kube::Json incomplete = secret;
+    Json incomplete = secret;
     incomplete["data"].erase(name);
     const auto refused = read_certificate_secret(incomplete, true);
     REQUIRE_FALSE(refused);
@@ -176,12 +175,12 @@ TEST_CASE("the Secret holds the bundle under upstream's keys") {
     incomplete["data"].set(name, 7);
     CHECK_FALSE(read_certificate_secret(incomplete, true));
   }
-  CHECK_FALSE(read_certificate_secret(kube::Json(), true));
-  CHECK_FALSE(read_certificate_secret(kube::Json::object({{"data", "text"}}), false));
+  CHECK_FALSE(read_certificate_secret(Json(), true));
+  CHECK_FALSE(read_certificate_secret(Json::object({{"data", "text"}}), false));
 }
 
 TEST_CASE("a Secret that another client fills may have no CA: then the certificate is trusted") {
-  kube::Json secret = kube::Json::object({{"data", certificate_secret_data(make(kNone))}});
+  Json secret = Json::object({{"data", certificate_secret_data(make(kNone))}});
   secret["data"].erase("ca.crt");
   secret["data"].erase("ca.key");
   const auto read = read_certificate_secret(secret, false);

@@ -5,9 +5,9 @@
 #include <string>
 #include <string_view>
 
-#include "local/kinds/kinds.hh"
 #include "kube/model/json_text.hh"
 #include "kube/model/yaml.hh"
+#include "local/kinds/kinds.hh"
 
 namespace trainer::test {
 
