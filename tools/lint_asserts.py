@@ -51,7 +51,7 @@ def complaints_of(path, source):
 
 def complaints(root):
     found = []
-    for pattern in ("tests/**/*.cc", "tests/**/*.hh", "subprojects/kube/tests/*.cc", "subprojects/kube/tests/*.hh"):
+    for pattern in ("tests/**/*.cc", "tests/**/*.hh", "subprojects/*/tests/**/*.cc", "subprojects/*/tests/**/*.hh"):
         for path in sorted(glob.glob(os.path.join(root, pattern), recursive=True)):
             if path.endswith("kube/tests/catch.hh"):   # it has the matchers that refuse
                 continue

@@ -2,7 +2,7 @@
 import os
 import re
 
-TOPS = ("api", "runtimes", "controller", "subprojects/kube")
+TOPS = ("api", "runtimes", "controller", "subprojects/kube", "subprojects/local")
 LONGEST = 400   # lines of a file of the program; see CONTRIBUTING.md
 TESTS = ("tests/cluster", "tests/local")   # folders whose tests are programs that a stage of ./check names
 

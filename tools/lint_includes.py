@@ -7,8 +7,9 @@ ORDERS = (
     ("subprojects/kube/model", "subprojects/kube/server", "api", "runtimes/views", "runtimes/lifecycle", "runtimes/jobset", "runtimes/gang", "runtimes/pipeline",
      "runtimes/plugins", "runtimes/trainjob", "runtimes/v1", "runtimes/batch", "runtimes/admission", "runtimes/builtin", "controller"),
     ("subprojects/kube/model", "subprojects/kube/client", "subprojects/kube/manager", "controller"),
-    # The reconcilers meet local mode only through the API.
-    ("controller/kinds", "controller/process", "subprojects/kube/server", "controller/node", "controller/local", "controller/cli"),
+    # This is the order of controller/meson.build. The reconcilers meet local mode only through the API.
+    ("controller/config", "controller/ssh", "controller/admission", "controller/registration", "controller/status", "controller/kinds", "controller/process",
+     "subprojects/kube/server", "subprojects/local/kinds", "subprojects/local/node", "subprojects/local/server", "controller/local", "controller/cli"),
 )
 # Folders whose includes end at a list. Includes that are no folder of the project do not count.
 ONLY = {
@@ -16,13 +17,14 @@ ONLY = {
     "subprojects/kube/server": ("subprojects/kube/server", "subprojects/kube/model"),
     "subprojects/kube/client": ("subprojects/kube/client", "subprojects/kube/model"),
     "subprojects/kube/manager": ("subprojects/kube/manager", "subprojects/kube/client", "subprojects/kube/model"),
+    "subprojects/local": ("subprojects/local", "subprojects/kube", "api"),
     "api": ("api", "subprojects/kube/model"),
     "runtimes": ("runtimes", "api", "subprojects/kube/model"),
 }
 # Kinds know nothing of each other. What they have in common is in runtimes/lifecycle and runtimes/views.
 APART = ("runtimes/trainjob", "runtimes/v1", "runtimes/batch")
 TOPS = ("api", "runtimes", "controller", "subprojects/kube/model", "subprojects/kube/server", "subprojects/kube/client",
-        "subprojects/kube/manager")
+        "subprojects/kube/manager", "subprojects/local/kinds", "subprojects/local/node", "subprojects/local/server")
 INCLUDE = re.compile(r'\s*#\s*include\s+"([^"]+)"')
 
 
@@ -85,8 +87,8 @@ def order_complaints(root):
 
 
 def folder_at(path, depth):
-    """The folder of a file, cut to a depth; subprojects/kube counts as one step."""
-    parts = os.path.dirname(path).replace("subprojects/kube/", "subprojects+kube+", 1).split("/")
+    """The folder of a file, cut to a depth; a subproject and its first folder count as one step."""
+    parts = re.sub("^subprojects/([^/]+)/", r"subprojects+\1+", os.path.dirname(path)).split("/")
     return "/".join(parts[:depth]).replace("+", "/")
 
 

@@ -33,7 +33,7 @@ class Tree(unittest.TestCase):
         """A file that includes others, which exist."""
         self.write(path, "#pragma once\n" + "".join(f'#include "{target}"\n' for target in targets))
         for target in targets:
-            full = target if not target.startswith("kube/") else "subprojects/" + target
+            full = target if not target.startswith(("kube/", "local/")) else "subprojects/" + target
             if not os.path.exists(os.path.join(self.root, full)):
                 self.write(full, "#pragma once\n")
 
@@ -73,10 +73,18 @@ class Circles(Tree):
         self.assertEqual(len(self.found()), 1)
         self.assertIn("runtimes/jobset -> runtimes/plugins -> runtimes/jobset", self.found()[0])
 
-    def test_within_the_subproject(self):
+    def test_within_a_subproject(self):
         self.includes("subprojects/kube/client/watcher.cc", "kube/manager/cache.hh")
         self.includes("subprojects/kube/manager/cache.cc", "kube/client/watcher.hh")
+        self.includes("subprojects/local/node/agent.cc", "local/server/serve.hh")
+        self.includes("subprojects/local/server/serve.cc", "local/node/agent.hh")
+        self.assertEqual(len(self.found()), 2)
+
+    def test_of_two_subprojects(self):
+        self.includes("subprojects/local/node/agent.cc", "kube/client/watcher.hh")
+        self.includes("subprojects/kube/client/watcher.cc", "local/node/agent.hh")
         self.assertEqual(len(self.found()), 1)
+        self.assertIn("subprojects/kube/client -> subprojects/local/node -> subprojects/kube/client", self.found()[0])
 
 
 class Order(Tree):
@@ -87,12 +95,14 @@ class Order(Tree):
         self.includes("runtimes/trainjob/plan.cc", "runtimes/jobset/plan.hh", "runtimes/views/pod.hh", "api/job.hh", "kube/model/json.hh")
         self.includes("subprojects/kube/manager/worker.cc", "kube/client/watcher.hh", "kube/model/plan.hh")
         self.includes("controller/process/run.cc", "controller/kinds/registry.hh", "kube/manager/worker.hh")
+        self.includes("controller/local/daemon.cc", "local/server/serve.hh", "local/kinds/kinds.hh", "controller/process/run.hh")
+        self.includes("subprojects/local/server/serve.cc", "local/node/agent.hh", "kube/server/api.hh", "kube/manager/log.hh", "api/job.hh")
         self.assertEqual(self.found(), [])
 
     def test_reconcilers_know_nothing_of_local_mode(self):
         for folder in ("runtimes/trainjob", "runtimes/jobset", "runtimes/plugins/mpi", "runtimes/pipeline", "controller/kinds/trainjob",
                        "controller/kinds/jobset", "controller/process"):
-            for target in ("kube/server/api.hh", "controller/local/daemon.hh", "controller/node/agent.hh"):
+            for target in ("kube/server/api.hh", "controller/local/daemon.hh", "local/node/agent.hh"):
                 self.check_refused(f"{folder}/file.cc", target)
 
     def check_refused(self, path, target):
@@ -110,6 +120,12 @@ class Order(Tree):
                              ("api/read.cc", "kube/client/watcher.hh"),
                              ("subprojects/kube/manager/worker.cc", "runtimes/jobset/plan.hh"),
                              ("subprojects/kube/client/watcher.cc", "kube/manager/worker.hh"),
+                             ("subprojects/local/node/agent.cc", "local/server/serve.hh"),
+                             ("subprojects/local/server/serve.cc", "controller/local/admit.hh"),
+                             ("subprojects/local/kinds/job.cc", "runtimes/batch/job.hh"),
+                             ("subprojects/kube/client/watcher.cc", "local/node/agent.hh"),
+                             ("controller/config/load.cc", "controller/ssh/key.hh"),
+                             ("controller/status/report.cc", "controller/kinds/registry.hh"),
                              ("controller/kinds/trainjob/kind.cc", "controller/process/run.hh")]:
             self.check_refused(path, target)
 

@@ -60,7 +60,7 @@ ALLOWED = {
     "tests/unit/config/": ({"expander"}, "the key `expander` of the configuration"),
     "tests/unit/cli/": ({"blueprint", "blueprints"}, "the command `trainer blueprints`"),
 }
-TOPS = ("api", "runtimes", "controller", "subprojects/kube", "tests", "docs", "tools", "manifests")
+TOPS = ("api", "runtimes", "controller", "subprojects/kube", "subprojects/local", "tests", "docs", "tools", "manifests")
 CODE = (".cc", ".hh")
 TEXTS = (".md", ".py", ".sh", "meson.build", "meson_options.txt", "Containerfile")
 # Texts for users in C++ stay as they are, so literals are not checked; comments, identifiers and names of tests are.
