@@ -90,7 +90,8 @@ def compiled(root, folder, target, *options):
 
 
 def program(root):
-    return compiled(root, f"build-image-{root.architecture}", "trainer", "-Doptimization=2", "-Ddebug=true", "-Dtests=false", "-Dlocal=disabled")
+    return compiled(root, f"build-image-{root.architecture}", "trainer", "-Doptimization=2", "-Ddebug=true", "-Dtests=false", "-Dlocal=disabled",
+                    "-Dlocal:werror=false")
 
 
 def tests(root):
