@@ -129,6 +129,7 @@ def scene(cluster, mode):
             one.upstream.release()   # or the next test would find its Lease still held
 
 
+@harness.only_with_long
 def test_share_leaves_each_its_own(cluster):
     cluster.apply(runtime("steps"))
     with scene(cluster, "Share") as s:
@@ -153,6 +154,7 @@ def test_share_leaves_each_its_own(cluster):
         s.check_nothing_was_doubled()
 
 
+@harness.only_with_long
 def test_auto_steps_aside_when_upstream_appears(cluster):
     cluster.apply(runtime("steps"))
     with scene(cluster, "Auto") as s:
@@ -214,10 +216,12 @@ def takes_over(cluster, leave):
         s.check_nothing_was_doubled({"again-first-0": 1})
 
 
+@harness.only_with_long
 def test_auto_takes_over_when_upstream_is_killed(cluster):
     takes_over(cluster, UpstreamJobSet.kill)
 
 
+@harness.only_with_long
 def test_auto_takes_over_when_upstream_releases_its_lease(cluster):
     takes_over(cluster, UpstreamJobSet.release)
 

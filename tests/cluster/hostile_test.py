@@ -509,6 +509,7 @@ def chained_jobs(count):
         {"name": f"j{i - 1}" if i else "node", "status": "Complete"}]} for i in range(count - 1)]
 
 
+@harness.only_with_long
 @attacked
 def test_a_runtime_of_very_many_jobs_delays_no_one(cluster, controller, neighbour):
     create(cluster, runtime("chain", template={"spec": {"replicatedJobs": chained_jobs(3_000)}}))
@@ -650,8 +651,8 @@ def test_a_jobset_of_very_many_jobs_delays_no_one(cluster, controller, neighbour
     wait_until("all Jobs are suspended", lambda: count("suspended") == jobs, seconds=60 + jobs / 10, every=0.5)
 
 
-@attacked
 @harness.only_with_long
+@attacked
 def test_jobsets_of_very_many_jobs_crowd_no_one_out(cluster, controller, neighbour):
     """Creates as many JobSets as there are workers, each with more Jobs than there are writes at a time."""
     jobsets, jobs = int(os.environ.get("CROWD_JOBSETS", "32")), int(os.environ.get("CROWD_JOBS", "200"))

@@ -107,6 +107,7 @@ def test_unchanged_jobs_cost_no_request(cluster):
             controller.kill()
 
 
+@harness.only_with_long
 def test_what_reports_cost(cluster):
     """A job that reports its progress costs two requests more than another: its CA's ConfigMap is looked for and written."""
     harness.needs_admission()   # reports come to the webhooks' port

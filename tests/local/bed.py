@@ -249,6 +249,12 @@ def run_test(name, test):
     return result
 
 
+def only_with_long(test):
+    """A test that differs little from another of its file: it runs where it is named, and with LONG=yes (`./check --long`)."""
+    test.is_long = True
+    return test
+
+
 def main(ran=()):
     """Runs the test_* functions of the calling file, or those named on the command line, in the order they are written. `ran`: what the
     tests say that they have tried, for ./check."""
@@ -258,7 +264,7 @@ def main(ran=()):
     TRAINER.chmod(0o755)
     wanted = sys.argv[1:]
     tests = [(n, f) for n, f in vars(sys.modules["__main__"]).items()
-             if n.startswith("test_") and inspect.isfunction(f) and (not wanted or n in wanted)]
+             if n.startswith("test_") and inspect.isfunction(f) and (n in wanted if wanted else LONG or not hasattr(f, "is_long"))]
     results = [run_test(*test) for test in tests]
     for where in ran:
         print(f"ran  {where}")
