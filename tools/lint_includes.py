@@ -21,7 +21,7 @@ ONLY = {
     "api": ("api", "subprojects/kube/model"),
     "runtimes": ("runtimes", "api", "subprojects/kube/model"),
 }
-# Kinds know nothing of each other. What they have in common is in runtimes/lifecycle and runtimes/views.
+# Kinds know nothing of each other: runtimes/lifecycle and runtimes/views have the rules that they share.
 APART = ("runtimes/trainjob", "runtimes/v1", "runtimes/batch")
 TOPS = ("api", "runtimes", "controller", "subprojects/kube/model", "subprojects/kube/server", "subprojects/kube/client",
         "subprojects/kube/manager", "subprojects/local/kinds", "subprojects/local/node", "subprojects/local/server")

@@ -18,7 +18,7 @@ using kube::Json;
 
 namespace {
 
-const char* const kRuntimes = "/apis/trainer.kubeflow.org/v1alpha1/clustertrainingruntimes/";
+const char* const kRuntimesPath = "/apis/trainer.kubeflow.org/v1alpha1/clustertrainingruntimes/";
 
 // A runtime that admission accepts.
 std::string runtime_text(const std::string& name) {
@@ -42,7 +42,7 @@ spec:
   return kube::print_json(*yaml);
 }
 
-Json trainjob(const std::string& runtime) {
+Json trainjob_of(const std::string& runtime) {
   const auto yaml = kube::parse_yaml(R"(
 apiVersion: trainer.kubeflow.org/v1alpha1
 kind: TrainJob
@@ -80,31 +80,31 @@ kube::Task<kube::Result<AdmissionAnswer>> throw_always(AdmissionRequest, Admissi
 
 TEST_CASE_METHOD(Fixture, "a runtime that is cached costs no request") {
   publish_runtime("torch");
-  CHECK(ask(kValidateTrainJob, review_of(trainjob("torch"))).get_bool("allowed"));
+  CHECK(ask(kValidateTrainJob, review_of(trainjob_of("torch"))).get_bool("allowed"));
   CHECK(api.log().empty());
 }
 
 TEST_CASE_METHOD(
     Fixture, "a runtime that the view lacks is read from the API server, since the view may lag") {
-  api.on("GET", std::string(kRuntimes) + "torch").answer(200, runtime_text("torch")).always();
-  CHECK(ask(kValidateTrainJob, review_of(trainjob("torch"))).get_bool("allowed"));
+  api.on("GET", std::string(kRuntimesPath) + "torch").answer(200, runtime_text("torch")).always();
+  CHECK(ask(kValidateTrainJob, review_of(trainjob_of("torch"))).get_bool("allowed"));
   CHECK(api.log().size() == 1);
 }
 
 TEST_CASE_METHOD(Fixture, "a runtime that does not exist is a refusal that names it") {
-  const Json response = ask(kValidateTrainJob, review_of(trainjob("nowhere")));
+  const Json response = ask(kValidateTrainJob, review_of(trainjob_of("nowhere")));
   CHECK_FALSE(response.get_bool("allowed"));
   CHECK(response.find("status")->get_int("code") == 403);
   CHECK(response.find("status")->get_string("message").find("nowhere") != std::string_view::npos);
 }
 
 TEST_CASE_METHOD(Fixture, "a lookup that fails is a refusal that can be retried") {
-  api.on("GET", std::string(kRuntimes) + "torch")
+  api.on("GET", std::string(kRuntimesPath) + "torch")
       .answer(
           403,
           R"({"kind":"Status","status":"Failure","message":"not for you","reason":"Forbidden","code":403})")
       .always();
-  const Json response = ask(kValidateTrainJob, review_of(trainjob("torch")));
+  const Json response = ask(kValidateTrainJob, review_of(trainjob_of("torch")));
   CHECK_FALSE(response.get_bool("allowed"));
   CHECK(response.find("status")->get_int("code") == 500);
   CHECK(response.find("status")->get_string("message").find("not for you") !=
@@ -120,7 +120,7 @@ TEST_CASE_METHOD(Fixture,
   Json then = *kube::parse_json(runtime_text("torch"));
   then["spec"]["template"]["spec"]["replicatedJobs"].as_array()[0].set("name", "of-old");
   const std::string text = kube::print_json(then);
-  Json before = trainjob("torch");
+  Json before = trainjob_of("torch");
   before["spec"].set("suspend", true);
   Json after = before;
   after["spec"].set("runtimePatches", *kube::parse_json(R"([{"manager":"acme.io/x",
@@ -167,7 +167,7 @@ TEST_CASE_METHOD(Fixture,
 
 TEST_CASE_METHOD(Fixture, "changed patches ask whether the job's pods still run") {
   publish_runtime("torch");
-  Json changed = trainjob("torch");
+  Json changed = trainjob_of("torch");
   changed["spec"]["suspend"] = true;
   changed["spec"]["runtimePatches"].push_back(Json::object({{"manager", "acme.io/x"}}));
   const std::string jobset_path = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/team-a/jobsets/j";
@@ -178,7 +178,7 @@ TEST_CASE_METHOD(Fixture, "changed patches ask whether the job's pods still run"
           [{"apiVersion":"trainer.kubeflow.org/v1alpha1","kind":"TrainJob","name":"j","uid":"job-uid","controller":true}]},
           "status":{"replicatedJobsStatus":[{"name":"node","ready":0,"succeeded":0,"failed":0,"active":2,"suspended":0}]}})")
       .always();
-  const Json response = ask(kValidateTrainJob, review_of(changed, trainjob("torch")));
+  const Json response = ask(kValidateTrainJob, review_of(changed, trainjob_of("torch")));
   CHECK_FALSE(response.get_bool("allowed"));
   CHECK(response.find("status")->get_string("message").find("still active") !=
         std::string_view::npos);
@@ -194,7 +194,7 @@ TEST_CASE_METHOD(kube::test::ScriptedPeer, "refused reviews do not fill the log"
   kube::ServerRequest request;
   request.method = "POST";
   request.path = handler.path;
-  request.body = review_of(trainjob("torch"));
+  request.body = review_of(trainjob_of("torch"));
   const auto refuse = [&](int count) {
     for (int i = 0; i < count; ++i)
       CHECK(kube::run_task(io, admission.handle(request)).body.find(std::string(5'000, 'x')) !=
@@ -231,7 +231,7 @@ TEST_CASE_METHOD(kube::test::ScriptedPeer, "each review that begins also ends, w
     request.body = body;
     return kube::run_task(io, admission.handle(std::move(request)));
   };
-  const std::string body = review_of(trainjob("torch"));
+  const std::string body = review_of(trainjob_of("torch"));
   send("/refuse", body);
   CHECK_THROWS_AS(send("/throw", body), std::runtime_error);
   send("/refuse", "{");      // not a review
@@ -254,7 +254,7 @@ TEST_CASE_METHOD(Fixture, "hostile bodies are answered 400 and change nothing fo
       CHECK(answer->status == 400);
     }
   }
-  CHECK(ask(kValidateTrainJob, review_of(trainjob("torch"))).get_bool("allowed"));
+  CHECK(ask(kValidateTrainJob, review_of(trainjob_of("torch"))).get_bool("allowed"));
 }
 
 TEST_CASE_METHOD(Fixture, "bodies that are large, or become large when parsed, are refused") {
@@ -272,7 +272,7 @@ TEST_CASE_METHOD(Fixture, "bodies that are large, or become large when parsed, a
   const auto too_long = send("POST", kValidateTrainJob, std::string((7U << 20) + 1, ' '));
   CHECK((!too_long || too_long->status == 413));
   // It has twice etcd's size.
-  Json job = trainjob("torch");
+  Json job = trainjob_of("torch");
   job["metadata"]["annotations"].set("long", std::string(1'500'000, 'x'));
   CHECK(ask(kMutateTrainJob, review_of(job, job)).get_bool("allowed"));
 }
@@ -321,7 +321,7 @@ TEST_CASE("reviews of clients without the certificate are not read") {
   ServingOptions options;
   options.client_ca_pem = client.ca_certificate;
   Fixture fixture(KindOptions(), options);
-  const auto refused = fixture.send("POST", kValidateTrainJob, review_of(trainjob("torch")));
+  const auto refused = fixture.send("POST", kValidateTrainJob, review_of(trainjob_of("torch")));
   REQUIRE(refused);
   CHECK(refused->status == 401);
   CHECK(fixture.api.lines().empty());
@@ -330,7 +330,7 @@ TEST_CASE("reviews of clients without the certificate are not read") {
   config.client_certificate_pem = client.ca_certificate;  // the other is for servers alone
   config.client_key_pem = client.ca_key;
   fixture.connect(fixture.bundle, config);
-  CHECK(fixture.send("POST", kValidateTrainJob, review_of(trainjob("torch")))->status == 200);
+  CHECK(fixture.send("POST", kValidateTrainJob, review_of(trainjob_of("torch")))->status == 200);
 }
 
 TEST_CASE_METHOD(Fixture, "only known paths and POST are served") {
@@ -340,7 +340,7 @@ TEST_CASE_METHOD(Fixture, "only known paths and POST are served") {
 }
 
 TEST_CASE_METHOD(Fixture, "a mutation is answered as a JSON Patch") {
-  Json job = trainjob("torch");
+  Json job = trainjob_of("torch");
   job["spec"]["runtimePatches"].push_back(Json::object({{"manager", "acme.io/x"}}));
   const Json response = ask(kMutateTrainJob, review_of(job));
   CHECK(response.get_bool("allowed"));
@@ -367,14 +367,14 @@ TEST_CASE_METHOD(Fixture, "certificates change while the server runs") {
   REQUIRE(kube::run_task(io, serving->set_certificates(next)));
   // A client that trusts only the old CA cannot open new connections.
   connect(bundle);
-  CHECK_FALSE(send("POST", kValidateTrainJob, review_of(trainjob("torch"))));
+  CHECK_FALSE(send("POST", kValidateTrainJob, review_of(trainjob_of("torch"))));
   connect(next);
-  CHECK(ask(kValidateTrainJob, review_of(trainjob("torch"))).get_bool("allowed"));
+  CHECK(ask(kValidateTrainJob, review_of(trainjob_of("torch"))).get_bool("allowed"));
   kube::CertificateBundle broken = next;
   broken.certificate = "rubbish";
   CHECK_FALSE(kube::run_task(io, serving->set_certificates(broken)));
   connect(next);
-  CHECK(ask(kValidateTrainJob, review_of(trainjob("torch"))).get_bool("allowed"));
+  CHECK(ask(kValidateTrainJob, review_of(trainjob_of("torch"))).get_bool("allowed"));
 }
 
 TEST_CASE_METHOD(Fixture, "after the end no client is served") {

@@ -15,7 +15,7 @@ const std::string kClaims = "/api/v1/namespaces/n/persistentvolumeclaims";
 const std::string kJobsPath = "/apis/batch/v1/namespaces/n/jobs";
 
 // A JobSet whose status an earlier process has written.
-std::string jobset(const std::string& version = "5") {
+std::string jobset_text(const std::string& version = "5") {
   return R"({"apiVersion":"jobset.x-k8s.io/v1alpha2","kind":"JobSet",
     "metadata":{"name":"js","namespace":"n","uid":"u1","resourceVersion":")" +
          version + R"("},
@@ -30,7 +30,7 @@ std::string jobset(const std::string& version = "5") {
 
 struct ClaimsFixture : trainer::test::IdleManager {
   ClaimsFixture() {
-    REQUIRE(jobsets().upsert(jobset()));
+    REQUIRE(jobsets().upsert(jobset_text()));
     api.on("PATCH", "/apis/jobset.x-k8s.io/v1alpha2/namespaces/n/jobsets/js/status")
         .always()
         .answer(200, "{}");
@@ -109,7 +109,7 @@ TEST_CASE_METHOD(ClaimsFixture, "a claim that is being deleted is waited for") {
 
 TEST_CASE_METHOD(ClaimsFixture,
                  "the claim of a JobSet before it, which goes with that, is waited for") {
-  std::string deletes = jobset("6");
+  std::string deletes = jobset_text("6");
   deletes.replace(deletes.find("Retain"), 6, "Delete");
   REQUIRE(jobsets().upsert(deletes));
   api.on("GET", kClaim).answer(404, R"({"kind":"Status","reason":"NotFound","code":404})");
@@ -135,7 +135,7 @@ TEST_CASE_METHOD(ClaimsFixture,
 
 TEST_CASE_METHOD(ClaimsFixture,
                  "an ended JobSet's claims are not read, nor those of one that is stopped") {
-  std::string ended = jobset("6");
+  std::string ended = jobset_text("6");
   SECTION("it has ended") {
     ended.insert(ended.find("\"replicatedJobsStatus\""),
                  R"("terminalState":"Completed","conditions":[{"type":"Completed",)"
@@ -180,7 +180,7 @@ TEST_CASE_METHOD(ClaimsFixture,
   }
 
   // When it is created again, the claims are read again.
-  REQUIRE(jobsets().upsert(jobset("7")));
+  REQUIRE(jobsets().upsert(jobset_text("7")));
   api.on("GET", kClaim).answer(200, kFound);
   REQUIRE(reconcile());
   CHECK(asked().front() == "GET " + kClaim);

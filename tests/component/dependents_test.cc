@@ -10,10 +10,10 @@ using kube::Json;
 
 namespace {
 
-const std::string kJob = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/n/trainjobs/j";
+const std::string kDependentJob = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/n/trainjobs/j";
 const std::string kGroup = "/apis/scheduling.x-k8s.io/v1alpha1/namespaces/n/podgroups/j";
 const std::string kSnapshots = "/api/v1/namespaces/n/configmaps";
-const std::string kJobSet = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/n/jobsets/j";
+const std::string kDependentJobSet = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/n/jobsets/j";
 const std::string kRuntime = "/apis/trainer.kubeflow.org/v1alpha1/clustertrainingruntimes/rt";
 const char* const kNotFound = R"({"kind":"Status","reason":"NotFound","code":404})";
 
@@ -34,7 +34,7 @@ const char* const kGangRuntime = R"({
       "metadata":{"labels":{"trainer.kubeflow.org/trainjob-ancestor-step":"trainer"}},
       "spec":{"template":{"spec":{"containers":[{"name":"node","image":"i"}]}}}}}]}}}})";
 
-const std::string kServices = "/api/v1/namespaces/n/services";
+const std::string kServicesPath = "/api/v1/namespaces/n/services";
 const char* const kCacheRuntime = R"({
   "apiVersion":"trainer.kubeflow.org/v1alpha1","kind":"ClusterTrainingRuntime",
   "metadata":{"name":"rt","uid":"r","resourceVersion":"1"},
@@ -68,15 +68,17 @@ struct DependentsFixture : trainer::test::IdleManager {
           return kube::ScriptedReply(snapshot.empty() ? 404 : 200,
                                      snapshot.empty() ? kNotFound : snapshot);
         });
-    api.on("PATCH", kJobSet).always().reply([this](const kube::ReceivedRequest& request) {
+    api.on("PATCH", kDependentJobSet).always().reply([this](const kube::ReceivedRequest& request) {
       jobset = stored(request, "js");
       return kube::ScriptedReply(200, jobset);
     });
-    api.on("PATCH", kJob + "/status").always().reply([this](const kube::ReceivedRequest& request) {
-      status = kube::print_json(*kube::parse_json(request.body)->find("status"));
-      ++version;
-      return kube::ScriptedReply(200, trainjob(version, generation, status, is_suspended));
-    });
+    api.on("PATCH", kDependentJob + "/status")
+        .always()
+        .reply([this](const kube::ReceivedRequest& request) {
+          status = kube::print_json(*kube::parse_json(request.body)->find("status"));
+          ++version;
+          return kube::ScriptedReply(200, trainjob(version, generation, status, is_suspended));
+        });
     see();
   }
   static std::string stored(const kube::ReceivedRequest& request, const std::string& uid) {
@@ -189,19 +191,19 @@ TEST_CASE_METHOD(DependentsFixture,
                  "the Service of a data cache is created once, and read afterwards") {
   runtime = kCacheRuntime;
   Json created;
-  api.on("POST", kServices).always().reply([&created](const kube::ReceivedRequest& request) {
+  api.on("POST", kServicesPath).always().reply([&created](const kube::ReceivedRequest& request) {
     created = *kube::parse_json(request.body);
     return kube::ScriptedReply(201, stored(request, "sv"));
   });
-  api.on("GET", kServices + "/j-cache-service")
+  api.on("GET", kServicesPath + "/j-cache-service")
       .always()
       .reply([&created](const kube::ReceivedRequest&) {
         return kube::ScriptedReply(200, kube::print_json(created));
       });
-  CHECK(writes().contains("POST " + kServices));
+  CHECK(writes().contains("POST " + kServicesPath));
   CHECK(kube::ObjectMeta::of(created).controller()->uid == "u1");
-  CHECK_FALSE(writes().contains("POST " + kServices));
+  CHECK_FALSE(writes().contains("POST " + kServicesPath));
   ++generation;
   see();
-  CHECK_FALSE(writes().contains("POST " + kServices));
+  CHECK_FALSE(writes().contains("POST " + kServicesPath));
 }

@@ -20,7 +20,7 @@ using std::chrono::seconds;
 namespace {
 
 // The value of the series with exactly this name and these labels; -1 where there is none.
-double value_of(Metrics& metrics, const std::string& series) {
+double figure_of(Metrics& metrics, const std::string& series) {
   std::istringstream lines(metrics.render());
   for (std::string line; std::getline(lines, line);)
     if (line.starts_with(series + " ")) return std::stod(line.substr(series.size() + 1));
@@ -52,15 +52,15 @@ struct JobMetricsFixture {
     return made;
   }
   double jobs_in(const std::string& phase, const std::string& ns = "team") {
-    return value_of(metrics, "trainer_jobs{kind=\"TrainJob\",namespace=\"" + ns + "\",phase=\"" +
-                                 phase + "\",runtime=\"torch\"}");
+    return figure_of(metrics, "trainer_jobs{kind=\"TrainJob\",namespace=\"" + ns + "\",phase=\"" +
+                                  phase + "\",runtime=\"torch\"}");
   }
   double waiting_for(const std::string& reason) {
-    return value_of(metrics, "trainer_jobs_waiting{kind=\"TrainJob\",reason=\"" + reason + "\"}");
+    return figure_of(metrics, "trainer_jobs_waiting{kind=\"TrainJob\",reason=\"" + reason + "\"}");
   }
   double times_to(const std::string& step, const std::string& what) {
-    return value_of(metrics,
-                    "trainer_job_time_to_" + step + "_seconds_" + what + "{kind=\"TrainJob\"}");
+    return figure_of(metrics,
+                     "trainer_job_time_to_" + step + "_seconds_" + what + "{kind=\"TrainJob\"}");
   }
   kube::Time created = clock.now().whole_seconds();
 };
@@ -143,16 +143,16 @@ TEST_CASE_METHOD(JobMetricsFixture, "failures and restarts are counted once, by 
   const std::string failures =
       R"(trainer_job_failures_total{kind="TrainJob",reason="ReachedMaxRestarts"})";
   const auto restarts = [&](const std::string& cause) {
-    return value_of(metrics,
-                    "trainer_job_restarts_total{cause=\"" + cause + "\",kind=\"TrainJob\"}");
+    return figure_of(metrics,
+                     "trainer_job_restarts_total{cause=\"" + cause + "\",kind=\"TrainJob\"}");
   };
   // Each series exists before the event happens, or an alert would miss the first one.
   for (const std::string_view reason : failure_reasons())
-    CHECK(value_of(metrics, "trainer_job_failures_total{kind=\"TrainJob\",reason=\"" +
-                                std::string(reason) + "\"}") == 0);
+    CHECK(figure_of(metrics, "trainer_job_failures_total{kind=\"TrainJob\",reason=\"" +
+                                 std::string(reason) + "\"}") == 0);
   for (const char* const result : {"succeeded", "failed"})
-    CHECK(value_of(metrics, "trainer_finished_total{kind=\"TrainJob\",result=\"" +
-                                std::string(result) + "\"}") == 0);
+    CHECK(figure_of(metrics, "trainer_finished_total{kind=\"TrainJob\",result=\"" +
+                                 std::string(result) + "\"}") == 0);
   JobRecord record;
   auto now = facts("Running");
   now.restarts = JobRestarts{5, 1};
@@ -170,10 +170,10 @@ TEST_CASE_METHOD(JobMetricsFixture, "failures and restarts are counted once, by 
   now.failure = "ReachedMaxRestarts";
   jobs.update(record, now);
   jobs.update(record, now);
-  CHECK(value_of(metrics, failures) == 1);
+  CHECK(figure_of(metrics, failures) == 1);
   JobRecord late;  // failed before this process
   jobs.update(late, now);
-  CHECK(value_of(metrics, failures) == 1);
+  CHECK(figure_of(metrics, failures) == 1);
 }
 
 TEST_CASE_METHOD(JobMetricsFixture,
@@ -282,8 +282,8 @@ TEST_CASE("a reconcile counts its job by the stored status") {
   test::IdleManager counted(options);
   counted.metrics.set_jobs(options.jobs);
   const auto jobs_in = [&](const std::string& phase) {
-    return value_of(counted.metrics, "trainer_jobs{kind=\"TrainJob\",namespace=\"ns\",phase=\"" +
-                                         phase + "\",runtime=\"rt\"}");
+    return figure_of(counted.metrics, "trainer_jobs{kind=\"TrainJob\",namespace=\"ns\",phase=\"" +
+                                          phase + "\",runtime=\"rt\"}");
   };
   counted.trainjobs().update_if_newer(job("Queued"));
   REQUIRE(counted.reconcile("trainjob_controller", {"ns", "j"}));
@@ -306,9 +306,9 @@ TEST_CASE("a job that cannot be read is counted by what its status says") {
       R"("status":{"phase":"Pending"}})");
   static_cast<void>(counted.reconcile("trainjob_controller", {"ns", "j"}));
   const std::string kind = "{kind=\"TrainJob\",";
-  CHECK(value_of(counted.metrics, "trainer_jobs_waiting" + kind + "reason=\"Unreadable\"}") == 1);
-  CHECK(value_of(counted.metrics,
-                 "trainer_jobs" + kind + "namespace=\"ns\",phase=\"Pending\",runtime=\"\"}") == 1);
+  CHECK(figure_of(counted.metrics, "trainer_jobs_waiting" + kind + "reason=\"Unreadable\"}") == 1);
+  CHECK(figure_of(counted.metrics,
+                  "trainer_jobs" + kind + "namespace=\"ns\",phase=\"Pending\",runtime=\"\"}") == 1);
 }
 
 // No reconcile follows such a write, and perhaps no event for hours.
@@ -323,8 +323,8 @@ TEST_CASE("a reason that a reconcile has written is counted at its end") {
   test::IdleManager counted(options);
   counted.metrics.set_jobs(options.jobs);
   const auto waiting_for = [&](const std::string& reason) {
-    return value_of(counted.metrics,
-                    "trainer_jobs_waiting{kind=\"TrainJob\",reason=\"" + reason + "\"}");
+    return figure_of(counted.metrics,
+                     "trainer_jobs_waiting{kind=\"TrainJob\",reason=\"" + reason + "\"}");
   };
   counted.api.on("PATCH", "/apis/trainer.kubeflow.org/v1alpha1/namespaces/ns/trainjobs/j/status")
       .reply([&](const kube::ReceivedRequest& request) {
@@ -360,8 +360,8 @@ const char* const kNothing = R"("ready":0,"succeeded":0,"failed":0,"active":0,"s
 const char* const kReady = R"("ready":1,"succeeded":0,"failed":0,"active":1,"suspended":0)";
 
 double jobsets_in(Metrics& metrics, const std::string& phase) {
-  return value_of(metrics, "trainer_jobs{kind=\"JobSet\",namespace=\"ns\",phase=\"" + phase +
-                               "\",runtime=\"\"}");
+  return figure_of(metrics, "trainer_jobs{kind=\"JobSet\",namespace=\"ns\",phase=\"" + phase +
+                                "\",runtime=\"\"}");
 }
 
 }  // namespace
@@ -373,13 +373,13 @@ TEST_CASE("a JobSet of a user is counted by its stored status, whichever control
   counted.jobsets().update_if_newer(jobset_text(1, kNothing));
   REQUIRE(counted.reconcile("jobset", {"ns", "j"}));
   CHECK(jobsets_in(counted.metrics, "Pending") == 1);
-  CHECK(value_of(counted.metrics, R"(trainer_jobs_waiting{kind="JobSet",reason="CreatingPods"})") ==
-        1);
+  CHECK(figure_of(counted.metrics,
+                  R"(trainer_jobs_waiting{kind="JobSet",reason="CreatingPods"})") == 1);
   counted.jobsets().update_if_newer(jobset_text(2, kReady));
   REQUIRE(counted.reconcile("jobset", {"ns", "j"}));
   CHECK(jobsets_in(counted.metrics, "Pending") == -1);
   CHECK(jobsets_in(counted.metrics, "Running") == 1);
-  CHECK(value_of(counted.metrics, R"(trainer_job_time_to_running_seconds_count{kind="JobSet"})") ==
+  CHECK(figure_of(counted.metrics, R"(trainer_job_time_to_running_seconds_count{kind="JobSet"})") ==
         1);
   counted.jobsets().remove(jobset_text(2, kReady));
   CHECK(jobsets_in(counted.metrics, "Running") == -1);

@@ -13,7 +13,7 @@ namespace {
 const std::string kKeptJobsPath = "/apis/batch/v1/namespaces/n/jobs/";
 
 // Its one restart is counted, and nothing else has been done for it.
-constexpr const char* kJobSet =
+constexpr const char* kKeptJobSet =
     R"({"apiVersion":"jobset.x-k8s.io/v1alpha2","kind":"JobSet",
     "metadata":{"name":"js","namespace":"n","uid":"u1","resourceVersion":"5",
       "annotations":{"trainer.kubeflow.org/kept-on-restart":"data"}},
@@ -23,8 +23,8 @@ constexpr const char* kJobSet =
        "dependsOn":[{"name":"data","status":"Complete"}]}]},
     "status":{"restarts":1,"restartsCountTowardsMax":1}})";
 
-std::string job(const std::string& replicated_job, const std::string& ending,
-                const std::string& attempt) {
+std::string kept_job(const std::string& replicated_job, const std::string& ending,
+                     const std::string& attempt) {
   return R"({"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"js-)" + replicated_job +
          R"(-0","namespace":"n","uid":"of-)" + replicated_job + R"(","resourceVersion":"1)" +
          attempt +
@@ -40,14 +40,16 @@ std::string job(const std::string& replicated_job, const std::string& ending,
 }  // namespace
 
 TEST_CASE_METHOD(trainer::test::IdleManager, "a kept Job gets the label of the attempt, once") {
-  REQUIRE(jobsets().upsert(kJobSet));
-  REQUIRE(jobs().upsert(job("data", "Complete", "0")));
-  REQUIRE(jobs().upsert(job("node", "Failed", "0")));
+  REQUIRE(jobsets().upsert(kKeptJobSet));
+  REQUIRE(jobs().upsert(kept_job("data", "Complete", "0")));
+  REQUIRE(jobs().upsert(kept_job("node", "Failed", "0")));
   api.on("PATCH", "/apis/jobset.x-k8s.io/v1alpha2/namespaces/n/jobsets/js/status")
       .always()
       .answer(200, "{}");
   api.on("DELETE", kKeptJobsPath + "js-node-0").always().answer(200, "{}");
-  api.on("PATCH", kKeptJobsPath + "js-data-0").always().answer(200, job("data", "Complete", "1"));
+  api.on("PATCH", kKeptJobsPath + "js-data-0")
+      .always()
+      .answer(200, kept_job("data", "Complete", "1"));
   REQUIRE(reconcile("jobset", {"n", "js"}));
   REQUIRE(reconcile("jobset", {"n", "js"}));
   std::vector<Json> patches;

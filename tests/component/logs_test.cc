@@ -24,7 +24,7 @@ using kube::Json;
 
 namespace {
 
-const std::string kJobsPath = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/ns/trainjobs";
+const std::string kLoggedJobsPath = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/ns/trainjobs";
 const std::string kPodList = "/api/v1/namespaces/ns/pods";
 
 std::string job(const std::string& phase, bool is_finished) {
@@ -51,7 +51,7 @@ const std::string kEnded = R"({"terminated":{"exitCode":0,"reason":"Completed"}}
 const std::string kFailed = R"({"terminated":{"exitCode":3,"reason":"Error"}})";
 const std::string kRunning = R"({"running":{}})";
 
-std::string list(const std::string& items) {
+std::string list_of_pods(const std::string& items) {
   return R"({"metadata":{"resourceVersion":"9"},"items":[)" + items + "]}";
 }
 // One line, as every event of a watch.
@@ -116,16 +116,16 @@ struct LogsFixture {
   void serve_job(const std::string& phase, const std::string& message = "") {
     std::string object = job(phase, true);
     object.insert(object.find("\"phase\""), "\"message\":\"" + message + "\",");
-    api.on("GET", kJobsPath + "/j").answer(200, object).always();
-    api.on("GET", kJobsPath).answer(200, list(object));
-    api.on("GET", kJobsPath).stream({}).stay_open();
+    api.on("GET", kLoggedJobsPath + "/j").answer(200, object).always();
+    api.on("GET", kLoggedJobsPath).answer(200, list_of_pods(object));
+    api.on("GET", kLoggedJobsPath).stream({}).stay_open();
   }
   // `at_the_end`: the items of the last list, after all known pods are over.
   void serve_pods(const std::string& items, std::vector<std::string> events,
                   const std::string& at_the_end) {
-    api.on("GET", kPodList).answer(200, list(items));
+    api.on("GET", kPodList).answer(200, list_of_pods(items));
     api.on("GET", kPodList).stream(std::move(events)).stay_open();
-    api.on("GET", kPodList).answer(200, list(at_the_end));
+    api.on("GET", kPodList).answer(200, list_of_pods(at_the_end));
     api.on("GET", kPodList).stream({}).stay_open();
   }
   void serve_pods(const std::string& items) { serve_pods(items, {}, items); }
@@ -324,9 +324,9 @@ TEST_CASE_METHOD(LogsFixture, "a job that does not exist, and one that is delete
   REQUIRE_FALSE(missing);
   CHECK(missing.error().code == kube::ErrorCode::kNotFound);
 
-  api.on("GET", kJobsPath + "/j").answer(200, job("Running", false));
-  api.on("GET", kJobsPath).answer(200, list(job("Running", false)));
-  api.on("GET", kJobsPath).stream({event("DELETED", job("Running", false))}).stay_open();
+  api.on("GET", kLoggedJobsPath + "/j").answer(200, job("Running", false));
+  api.on("GET", kLoggedJobsPath).answer(200, list_of_pods(job("Running", false)));
+  api.on("GET", kLoggedJobsPath).stream({event("DELETED", job("Running", false))}).stay_open();
   serve_pods("");
   const auto deleted = follow(options());
   REQUIRE(deleted);
@@ -373,7 +373,7 @@ TEST_CASE_METHOD(LogsFixture,
 TEST_CASE_METHOD(LogsFixture, "a log that breaks off is an error, after all that there is") {
   const bool is_cut = GENERATE(false, true);
   serve_job("Complete");
-  api.on("GET", kPodList).answer(200, list(pod(0, "Succeeded", kEnded)));
+  api.on("GET", kPodList).answer(200, list_of_pods(pod(0, "Succeeded", kEnded)));
   auto& log = log_of(0).stream({line(1, "a"), line(2, "b")});
   if (is_cut) log.cut_in_last_chunk();
   const Folder folder;

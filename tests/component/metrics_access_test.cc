@@ -12,9 +12,9 @@ using kube::ErrorCode;
 
 namespace {
 
-const std::string kTokens = "/apis/authentication.k8s.io/v1/tokenreviews";
-const std::string kAccess = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
-const char* const kUser =
+const std::string kMetricsTokens = "/apis/authentication.k8s.io/v1/tokenreviews";
+const std::string kMetricsAccess = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
+const char* const kMetricsUser =
     R"({"status":{"authenticated":true,"user":{"username":"prometheus","groups":["monitoring"]}}})";
 
 const NonResourceAccess kMetrics{"get", "/metrics"};
@@ -37,8 +37,8 @@ struct MetricsAccessFixture : kube::test::ScriptedPeer {
 
 TEST_CASE_METHOD(MetricsAccessFixture,
                  "a token whose user may get /metrics is allowed, and cached for a minute") {
-  api.on("POST", kTokens).answer(201, kUser).always();
-  api.on("POST", kAccess).answer(201, R"({"status":{"allowed":true}})").always();
+  api.on("POST", kMetricsTokens).answer(201, kMetricsUser).always();
+  api.on("POST", kMetricsAccess).answer(201, R"({"status":{"allowed":true}})").always();
   CHECK(is_allowed("t"));
   CHECK(is_allowed("t"));
   REQUIRE(api.log().size() == 2);
@@ -56,25 +56,25 @@ TEST_CASE_METHOD(MetricsAccessFixture,
                  "a token without the right, or that is not valid, is refused for a while") {
   CHECK(refusal("") == ErrorCode::kUnauthorized);
   CHECK(api.log().empty());
-  api.on("POST", kTokens).answer(201, R"({"status":{"authenticated":false}})");
+  api.on("POST", kMetricsTokens).answer(201, R"({"status":{"authenticated":false}})");
   CHECK(refusal("wrong") == ErrorCode::kUnauthorized);
   CHECK(refusal("wrong") == ErrorCode::kUnauthorized);
   CHECK(api.log().size() == 1);
-  api.on("POST", kTokens).answer(201, kUser);
-  api.on("POST", kAccess).answer(201, R"({"status":{"allowed":false}})");
+  api.on("POST", kMetricsTokens).answer(201, kMetricsUser);
+  api.on("POST", kMetricsAccess).answer(201, R"({"status":{"allowed":false}})");
   CHECK(refusal("weak") == ErrorCode::kForbidden);
   clock.advance(std::chrono::seconds(11));
-  api.on("POST", kTokens).answer(201, kUser);
-  api.on("POST", kAccess).answer(201, R"({"status":{"allowed":true}})");
+  api.on("POST", kMetricsTokens).answer(201, kMetricsUser);
+  api.on("POST", kMetricsAccess).answer(201, R"({"status":{"allowed":true}})");
   CHECK(is_allowed("weak"));
 }
 
 TEST_CASE_METHOD(MetricsAccessFixture,
                  "a flood of tokens that are refused does not push out one that is allowed") {
-  api.on("POST", kTokens).answer(201, kUser);
-  api.on("POST", kAccess).answer(201, R"({"status":{"allowed":true}})");
+  api.on("POST", kMetricsTokens).answer(201, kMetricsUser);
+  api.on("POST", kMetricsAccess).answer(201, R"({"status":{"allowed":true}})");
   CHECK(is_allowed("t"));
-  api.on("POST", kTokens).answer(201, R"({"status":{"authenticated":false}})").always();
+  api.on("POST", kMetricsTokens).answer(201, R"({"status":{"authenticated":false}})").always();
   for (int i = 0; i < 1'000; ++i)
     REQUIRE(refusal("wrong" + std::to_string(i)) == ErrorCode::kUnauthorized);
   const auto before = api.log().size();
@@ -83,12 +83,12 @@ TEST_CASE_METHOD(MetricsAccessFixture,
 }
 
 TEST_CASE_METHOD(MetricsAccessFixture, "a check that failed is not remembered") {
-  api.on("POST", kTokens).answer(403, "{}");
+  api.on("POST", kMetricsTokens).answer(403, "{}");
   const auto failed = kube::run_task(io, access.check(kube::Secret<std::string>("t"), kMetrics));
   REQUIRE_FALSE(failed);
   CHECK(failed.error().status == 403);
-  api.on("POST", kTokens).answer(201, kUser);
-  api.on("POST", kAccess).answer(201, R"({"status":{"allowed":true}})");
+  api.on("POST", kMetricsTokens).answer(201, kMetricsUser);
+  api.on("POST", kMetricsAccess).answer(201, R"({"status":{"allowed":true}})");
   CHECK(is_allowed("t"));
 }
 
@@ -107,11 +107,11 @@ TEST_CASE_METHOD(MetricsAccessFixture, "the server answers 401, 403 and 500") {
     return got->status;
   };
   CHECK(status_of("") == 401);
-  api.on("POST", kTokens).answer(201, kUser).times(2);
-  api.on("POST", kAccess).answer(201, R"({"status":{"allowed":false}})");
+  api.on("POST", kMetricsTokens).answer(201, kMetricsUser).times(2);
+  api.on("POST", kMetricsAccess).answer(201, R"({"status":{"allowed":false}})");
   CHECK(status_of("weak") == 403);
-  api.on("POST", kAccess).answer(201, R"({"status":{"allowed":true}})");
+  api.on("POST", kMetricsAccess).answer(201, R"({"status":{"allowed":true}})");
   CHECK(status_of("good") == 200);
-  api.on("POST", kTokens).answer(403, "{}");
+  api.on("POST", kMetricsTokens).answer(403, "{}");
   CHECK(status_of("unlucky") == 500);
 }

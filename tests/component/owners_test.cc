@@ -13,7 +13,7 @@ using kube::Json;
 
 namespace {
 
-const std::string kJobSet = R"({"apiVersion":"jobset.x-k8s.io/v1alpha2","kind":"JobSet",
+const std::string kOwnedJobSet = R"({"apiVersion":"jobset.x-k8s.io/v1alpha2","kind":"JobSet",
     "metadata":{"name":"js","namespace":"n","uid":"u1","resourceVersion":"5"},
     "spec":{"replicatedJobs":[{"name":"w","replicas":1,"groupName":"default","template":{"spec":{"ttlSecondsAfterFinished":60,
       "template":{"spec":{"containers":[{"name":"c","image":"i"}]}}}}}]},
@@ -21,7 +21,8 @@ const std::string kJobSet = R"({"apiVersion":"jobset.x-k8s.io/v1alpha2","kind":"
       {"name":"w","ready":0,"succeeded":0,"failed":0,"active":0,"suspended":0}]}})";
 
 // Job js-w-0 of JobSet js, by its owner reference, in a namespace.
-std::string job(const std::string& ns, const std::string& version, const std::string& condition) {
+std::string owned_job(const std::string& ns, const std::string& version,
+                      const std::string& condition) {
   return R"({"metadata":{"name":"js-w-0","namespace":")" + ns + R"(","uid":"u-)" + ns +
          R"(","resourceVersion":")" + version +
          R"(","labels":{"jobset.sigs.k8s.io/jobset-name":"js",
@@ -36,7 +37,7 @@ std::string job(const std::string& ns, const std::string& version, const std::st
 struct OwnersFixture : trainer::test::IdleManager {
   const std::string jobs_path = "/apis/batch/v1/namespaces/n/jobs";
   OwnersFixture() {
-    REQUIRE(jobsets().upsert(kJobSet));
+    REQUIRE(jobsets().upsert(kOwnedJobSet));
     enqueued.clear();
     api.on("PATCH", "/apis/jobset.x-k8s.io/v1alpha2/namespaces/n/jobsets/js/status")
         .always()
@@ -61,14 +62,14 @@ struct OwnersFixture : trainer::test::IdleManager {
 
 TEST_CASE_METHOD(OwnersFixture,
                  "a Job of another namespace that names a JobSet's uid does not fail it") {
-  REQUIRE(jobs().upsert(job("elsewhere", "10", "FailureTarget")));
+  REQUIRE(jobs().upsert(owned_job("elsewhere", "10", "FailureTarget")));
   CHECK(enqueued.empty());
   CHECK(written() == std::vector<std::string>{"POST " + jobs_path});
 }
 
 TEST_CASE_METHOD(OwnersFixture,
                  "a JobSet that was made again is reconciled when an old child is gone") {
-  std::string old = job("n", "10", "FailureTarget");
+  std::string old = owned_job("n", "10", "FailureTarget");
   old.replace(old.find("\"u1\""), 4, "\"u0\"");
   REQUIRE(jobs().upsert(old));
   CHECK(enqueued.empty());
@@ -78,7 +79,7 @@ TEST_CASE_METHOD(OwnersFixture,
 }
 
 TEST_CASE_METHOD(OwnersFixture, "a JobSet is reconciled when a Job is not its own any more") {
-  std::string own = job("n", "10", "Suspended");
+  std::string own = owned_job("n", "10", "Suspended");
   REQUIRE(jobs().upsert(own));
   enqueued.clear();
   own.replace(own.find("\"u1\""), 4, "\"u0\"");
@@ -89,15 +90,15 @@ TEST_CASE_METHOD(OwnersFixture, "a JobSet is reconciled when a Job is not its ow
 
 TEST_CASE_METHOD(OwnersFixture,
                  "a Job that was complete and deleted elsewhere does not complete it") {
-  REQUIRE(jobs().upsert(job("elsewhere", "10", "Complete")));
-  REQUIRE(jobs().remove(job("elsewhere", "11", "Complete")));
+  REQUIRE(jobs().upsert(owned_job("elsewhere", "10", "Complete")));
+  REQUIRE(jobs().remove(owned_job("elsewhere", "11", "Complete")));
   CHECK(enqueued.empty());
   CHECK(written() == std::vector<std::string>{"POST " + jobs_path});
 }
 
 TEST_CASE_METHOD(OwnersFixture, "a Job of the JobSet's namespace counts") {
-  REQUIRE(jobs().upsert(job("n", "10", "Complete")));
-  REQUIRE(jobs().remove(job("n", "11", "Complete")));
+  REQUIRE(jobs().upsert(owned_job("n", "10", "Complete")));
+  REQUIRE(jobs().remove(owned_job("n", "11", "Complete")));
   CHECK(enqueued == std::vector<std::string>{"jobset n/js now", "jobset n/js now"});
   REQUIRE(reconcile("jobset", {"n", "js"}));
   for (const auto& request : api.log()) CHECK(request.path != jobs_path);  // not made again
@@ -117,7 +118,7 @@ TEST_CASE_METHOD(OwnersFixture, "a Service elsewhere enqueues nothing") {
 }
 
 TEST_CASE_METHOD(OwnersFixture, "a long text is compressed also while its job runs") {
-  std::string large = kJobSet;
+  std::string large = kOwnedJobSet;
   large.insert(large.rfind('}'), R"(,"more":")" + std::string(1'400'000, 'x') + "\"");
   large.replace(large.find("\"5\""), 3, "\"6\"");
   REQUIRE(jobsets().upsert(large));

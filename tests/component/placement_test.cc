@@ -11,7 +11,7 @@ using kube::Json;
 namespace {
 
 const std::string kPodsPath = "/api/v1/namespaces/n/pods";
-const std::string kWebhooks =
+const std::string kPlacementWebhooks =
     "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/"
     "pods.jobset.trainer.kubeflow.org";
 
@@ -54,7 +54,7 @@ struct PlacementFixture : trainer::test::IdleManager {
   // The API server's objects: the webhooks, node n1 in rack r1, and these pods.
   void exists(const std::vector<Json>& pods) {
     Json::Array items(pods.begin(), pods.end());
-    api.on("GET", kWebhooks).answer(200, "{}").always();
+    api.on("GET", kPlacementWebhooks).answer(200, "{}").always();
     api.on("GET", "/api/v1/nodes/n1")
         .answer(200, R"({"kind":"Node","metadata":{"name":"n1","labels":{"rack":"r1"}}})")
         .always();
@@ -162,7 +162,7 @@ TEST_CASE_METHOD(PlacementFixture,
 TEST_CASE_METHOD(PlacementFixture, "without the webhooks nothing is read or deleted") {
   seen(leader());
   REQUIRE(reconcile());
-  CHECK(api.lines() == std::vector<std::string>{"GET " + kWebhooks});
+  CHECK(api.lines() == std::vector<std::string>{"GET " + kPlacementWebhooks});
 }
 
 TEST_CASE("pods are left to the controller that manages JobSets") {
@@ -177,7 +177,7 @@ TEST_CASE("pods are left to the controller that manages JobSets") {
 
 TEST_CASE_METHOD(PlacementFixture, "where a read fails nothing is deleted, and it is tried again") {
   seen(leader());
-  api.on("GET", kWebhooks).answer(200, "{}").always();
+  api.on("GET", kPlacementWebhooks).answer(200, "{}").always();
   CHECK_FALSE(reconcile());  // the pods
   api.on("GET", kPodsPath)
       .answer(200, kube::print_json(

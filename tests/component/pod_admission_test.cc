@@ -21,7 +21,7 @@ constexpr const char* kQuery =
     "&limit=500";
 
 // Makes a pod like the Job controller: without a namespace, and with a generateName.
-Json pod(const std::string& index) {
+Json pod_of_team(const std::string& index) {
   return *kube::parse_json(fmt::format(
       R"({{"apiVersion":"v1","kind":"Pod","metadata":{{"generateName":"s-w-0-{0}-",
       "labels":{{"jobset.sigs.k8s.io/jobset-name":"s","jobset.sigs.k8s.io/replicatedjob-name":"w",
@@ -44,7 +44,7 @@ struct PodAdmissionFixture : AdmissionFixture {
   // The leader as it is listed, together with another pod whose labels are the same; "" for no
   // node.
   void exists(const std::string& node) {
-    Json leader = pod("0");
+    Json leader = pod_of_team("0");
     leader["metadata"].set("name", "s-w-0-0-abcde").set("uid", "leader");
     if (!node.empty()) leader["spec"].set("nodeName", node);
     Json other = leader;
@@ -83,36 +83,37 @@ std::string printed(const Json& patch) {
 }  // namespace
 
 TEST_CASE_METHOD(PodAdmissionFixture, "pods that are not followers cost no request") {
-  Json plain = pod("1");
+  Json plain = pod_of_team("1");
   plain["metadata"]["annotations"].erase(kTopology);
   CHECK(printed(patch_for(plain)).find("jobset.sigs.k8s.io~1priority") != std::string::npos);
-  CHECK(printed(patch_for(pod("0"))).find("podAntiAffinity") != std::string::npos);
-  Json prepared = pod("1");
+  CHECK(printed(patch_for(pod_of_team("0"))).find("podAntiAffinity") != std::string::npos);
+  Json prepared = pod_of_team("1");
   prepared["metadata"]["annotations"].set("alpha.jobset.sigs.k8s.io/node-selector", "true");
   CHECK(patch_for(prepared).is_null());
-  for (const Json& each : {plain, pod("0"), prepared}) CHECK(refusal(kValidatePod, each).empty());
-  CHECK(refusal(kValidatePod, pod("1")) == "403 follower pod node selector not set");
+  for (const Json& each : {plain, pod_of_team("0"), prepared})
+    CHECK(refusal(kValidatePod, each).empty());
+  CHECK(refusal(kValidatePod, pod_of_team("1")) == "403 follower pod node selector not set");
   CHECK(api.log().empty());
 }
 
 TEST_CASE_METHOD(PodAdmissionFixture,
                  "a follower gets a node selector for the domain of its leader's node") {
   exists("n1");
-  const std::string patch = printed(patch_for(pod("1")));
+  const std::string patch = printed(patch_for(pod_of_team("1")));
   CHECK(patch.find("nodeSelector") != std::string::npos);
   CHECK(patch.find("\"r1\"") != std::string::npos);
   // The patch must not change fields that the API server sets.
   CHECK(patch.find("namespace") == std::string::npos);
   CHECK(api.lines() == std::vector<std::string>{std::string("GET ") + kTeamPodsPath + "?" + kQuery,
                                                 "GET /api/v1/nodes/n1"});
-  CHECK(refusal(kValidatePod, selecting(pod("1"), "r1")).empty());
+  CHECK(refusal(kValidatePod, selecting(pod_of_team("1"), "r1")).empty());
   CHECK(api.log().size() == 3);
 }
 
 TEST_CASE_METHOD(PodAdmissionFixture, "a follower waits until its leader has a node") {
   exists("");
-  CHECK(printed(patch_for(pod("1"))).find("nodeSelector") == std::string::npos);
-  CHECK(refusal(kValidatePod, selecting(pod("1"), "r1")) ==
+  CHECK(printed(patch_for(pod_of_team("1"))).find("nodeSelector") == std::string::npos);
+  CHECK(refusal(kValidatePod, selecting(pod_of_team("1"), "r1")) ==
         "403 leader pod not yet scheduled, not creating follower pod. this is an expected, "
         "transient error");
   const std::lock_guard lock(mutex);
@@ -122,25 +123,25 @@ TEST_CASE_METHOD(PodAdmissionFixture, "a follower waits until its leader has a n
 TEST_CASE_METHOD(PodAdmissionFixture,
                  "what the leader's node lacks is said; a failed lookup may be tried again") {
   exists("n2");
-  CHECK(refusal(kMutatePod, pod("1")) == "404 node n2 not found");
+  CHECK(refusal(kMutatePod, pod_of_team("1")) == "404 node n2 not found");
   api.on("GET", "/api/v1/nodes/n2").answer(200, R"({"kind":"Node","metadata":{"name":"n2"}})");
-  CHECK(refusal(kMutatePod, pod("1")) == "403 node does not have topology label: rack");
+  CHECK(refusal(kMutatePod, pod_of_team("1")) == "403 node does not have topology label: rack");
   api.on("GET", "/api/v1/nodes/n2")
       .answer(
           403,
           R"({"kind":"Status","status":"Failure","message":"not for you","reason":"Forbidden","code":403})");
-  const std::string refused = refusal(kMutatePod, pod("1"));
+  const std::string refused = refusal(kMutatePod, pod_of_team("1"));
   CHECK(refused.substr(0, 4) == "500 ");
   CHECK(refused.find("not for you") != std::string::npos);
 }
 
 TEST_CASE_METHOD(PodAdmissionFixture, "invalid labels are never put into a request") {
-  Json odd = pod("1");
+  Json odd = pod_of_team("1");
   odd["metadata"]["labels"].set("jobset.sigs.k8s.io/jobset-name", "s,a in (b)");
   CHECK(refusal(kValidatePod, selecting(odd, "r1")).find("got 0") != std::string::npos);
   CHECK(api.log().empty());
   // An older cluster has the index as an annotation only: all pods of the Job are listed.
-  Json unlabelled = pod("1");
+  Json unlabelled = pod_of_team("1");
   unlabelled["metadata"]["labels"].erase("batch.kubernetes.io/job-completion-index");
   exists("n1");
   CHECK(printed(patch_for(unlabelled)).find("nodeSelector") != std::string::npos);
@@ -173,6 +174,6 @@ TEST_CASE("pods are left to the upstream controller while it runs") {
   KindOptions options;
   options.configuration.jobsetController.mode = JobSetControllerMode::kShare;
   PodAdmissionFixture shared(options);
-  CHECK(shared.patch_for(pod("0")).is_null());
-  CHECK(shared.refusal(kValidatePod, pod("1")).empty());
+  CHECK(shared.patch_for(pod_of_team("0")).is_null());
+  CHECK(shared.refusal(kValidatePod, pod_of_team("1")).empty());
 }

@@ -18,8 +18,9 @@ const std::string kTrainJobPath =
     "/apis/trainer.kubeflow.org/v1alpha1/namespaces/team-a/trainjobs/j/status";
 const std::string kReviews = "/apis/authentication.k8s.io/v1/tokenreviews";
 const std::string kPod = "/api/v1/namespaces/team-a/pods/j-node-0-0-x";
-const std::string kJobSet = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/team-a/jobsets/j";
-const std::string kJob = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/team-a/trainjobs/j";
+const std::string kReportedJobSet = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/team-a/jobsets/j";
+const std::string kReportedJob =
+    "/apis/trainer.kubeflow.org/v1alpha1/namespaces/team-a/trainjobs/j";
 
 const std::string kAudience = "trainer.kubeflow.org/v1alpha1/namespaces/team-a/trainjobs/j/status";
 constexpr std::int64_t kNone = 1'767'225'600;  // the time of the fake clock
@@ -90,8 +91,8 @@ struct StatusFixture : kube::test::ScriptedPeer {
   void trust() {
     api.on("POST", kReviews).answer(201, review()).always();
     api.on("GET", kPod).answer(200, stored_pod()).always();
-    api.on("GET", kJobSet).answer(200, stored_jobset()).always();
-    api.on("GET", kJob).answer(200, stored_trainjob()).always();
+    api.on("GET", kReportedJobSet).answer(200, stored_jobset()).always();
+    api.on("GET", kReportedJob).answer(200, stored_trainjob()).always();
   }
   void accept_writes() {
     api.on("PATCH", kTrainJobPath).answer(200, stored_trainjob("job-uid", "8")).always();
@@ -194,7 +195,7 @@ TEST_CASE_METHOD(StatusFixture, "only reports of a pod of the job are accepted")
     StatusFixture fixture;
     fixture.api.on("POST", kReviews).answer(201, c.review);
     fixture.api.on("GET", kPod).answer(200, c.pod);
-    fixture.api.on("GET", kJobSet).answer(200, c.jobset);
+    fixture.api.on("GET", kReportedJobSet).answer(200, c.jobset);
     fixture.accept_writes();
     const auto response = fixture.ask(report(1));
     CHECK(response.status == 403);
@@ -208,8 +209,8 @@ TEST_CASE_METHOD(StatusFixture, "only reports of a pod of the job are accepted")
 
 TEST_CASE_METHOD(StatusFixture, "a report never lands on a successor of the same name") {
   // The token is still trusted when the job is deleted, and created again.
-  api.on("GET", kJob).answer(200, stored_trainjob());
-  api.on("GET", kJob).answer(200, stored_trainjob("successor")).always();
+  api.on("GET", kReportedJob).answer(200, stored_trainjob());
+  api.on("GET", kReportedJob).answer(200, stored_trainjob("successor")).always();
   api.on("PATCH", kTrainJobPath).answer(200, stored_trainjob("job-uid", "8"));
   api.on("PATCH", kTrainJobPath)
       .answer(409, R"({"kind":"Status","message":"x","reason":"Conflict","code":409})")
@@ -229,11 +230,11 @@ TEST_CASE_METHOD(StatusFixture, "a report is written again after another client'
   accept_writes();
   CHECK(ask(report(1)).status == 200);
   CHECK(written() == std::vector<std::int64_t>{1, 1});
-  CHECK(count("GET", kJob) == 2);
+  CHECK(count("GET", kReportedJob) == 2);
   // The answer says which version is the next one's: no read is needed.
   clock.advance(std::chrono::seconds(2));
   CHECK(ask(report(2)).status == 200);
-  CHECK(count("GET", kJob) == 2);
+  CHECK(count("GET", kReportedJob) == 2);
   CHECK(kube::parse_json(api.log().back().body)
             ->find_path({"metadata", "resourceVersion"})
             ->as_string() == "8");

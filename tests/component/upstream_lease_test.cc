@@ -18,7 +18,7 @@ namespace {
 
 const std::string kLeasesPath = "/apis/coordination.k8s.io/v1/leases";
 
-const std::string kWebhooks =
+const std::string kLeaseWebhooks =
     "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/"
     "jobset-validating-webhook-configuration";
 
@@ -191,7 +191,7 @@ TEST_CASE_METHOD(UpstreamLeaseFixture, "a Lease that a tenant has created change
   REQUIRE(until([this] { return ignored == 1; }));
   CHECK(reported == std::vector<bool>{false});
   const auto lines = api.lines();
-  CHECK(std::count(lines.begin(), lines.end(), "GET " + kWebhooks) == 1);
+  CHECK(std::count(lines.begin(), lines.end(), "GET " + kLeaseWebhooks) == 1);
   // Upstream's webhooks are read again while it is there, and nothing else is.
   wait(12);
   CHECK(reported == std::vector<bool>{false});
@@ -209,7 +209,7 @@ TEST_CASE_METHOD(UpstreamLeaseFixture, "a Lease is believed where upstream can b
   SECTION("that of upstream's webhooks, which are read before anything is reported") {
     list(lease(4, clock.now(), "queues"));
     api.on("GET", kLeasesPath).stream({}).stay_open();
-    api.on("GET", kWebhooks).answer(200, R"({"webhooks":[{"clientConfig":{"url":"https://x"}},
+    api.on("GET", kLeaseWebhooks).answer(200, R"({"webhooks":[{"clientConfig":{"url":"https://x"}},
                          {"clientConfig":{"service":{"namespace":"queues","name":"s"}}}]})");
     follow();
   }
@@ -220,7 +220,7 @@ TEST_CASE_METHOD(UpstreamLeaseFixture, "a Lease is believed where upstream can b
 TEST_CASE_METHOD(UpstreamLeaseFixture, "webhooks that may not be read name no namespace") {
   list(lease(4, clock.now(), "team-a"));
   api.on("GET", kLeasesPath).stream({}).stay_open();
-  api.on("GET", kWebhooks).always().answer(403, R"({"kind":"Status","code":403})");
+  api.on("GET", kLeaseWebhooks).always().answer(403, R"({"kind":"Status","code":403})");
   follow();
   CHECK(reported == std::vector<bool>{false});
 }

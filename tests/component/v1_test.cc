@@ -15,8 +15,8 @@ using kube::Json;
 namespace {
 
 const std::string kPyTorchJobsPath = "/apis/kubeflow.org/v1/namespaces/n/pytorchjobs";
-const std::string kPods = "/api/v1/namespaces/n/pods";
-const std::string kServices = "/api/v1/namespaces/n/services";
+const std::string kV1Pods = "/api/v1/namespaces/n/pods";
+const std::string kV1Services = "/api/v1/namespaces/n/services";
 const std::string kScalers = "/apis/autoscaling/v2/namespaces/n/horizontalpodautoscalers";
 const std::string kGroups = "/apis/scheduling.volcano.sh/v1beta1/namespaces/n/podgroups";
 const char* const kController = "pytorchjob-controller";
@@ -31,8 +31,8 @@ KindOptions v1_jobs(const std::string& gang_scheduler = "") {
 const std::string kTemplate =
     R"("template":{"spec":{"containers":[{"name":"pytorch","image":"i"}]}})";
 
-std::string job(const std::string& version, const std::string& more = "",
-                const std::string& status = "{}") {
+std::string v1_job(const std::string& version, const std::string& more = "",
+                   const std::string& status = "{}") {
   return R"({"apiVersion":"kubeflow.org/v1","kind":"PyTorchJob","metadata":{"name":"p",
       "namespace":"n","uid":"u1","generation":1,"resourceVersion":")" +
          version + R"("},"spec":{)" + more + R"("pytorchReplicaSpecs":{"Master":{"replicas":1,)" +
@@ -60,7 +60,7 @@ struct V1Fixture : trainer::test::IdleManager {
   std::size_t seen = 0;
 
   explicit V1Fixture(const KindOptions& options = v1_jobs()) : IdleManager(options) {
-    for (const std::string& path : {kPods, kServices, kScalers, kGroups})
+    for (const std::string& path : {kV1Pods, kV1Services, kScalers, kGroups})
       api.on("POST", path).always().reply([this](const kube::ReceivedRequest& request) {
         return stored(request);
       });
@@ -71,12 +71,12 @@ struct V1Fixture : trainer::test::IdleManager {
         for (const char* member : {"restarts", "restartedPods", "firstFailure"})
           status.erase(member);
       return kube::ScriptedReply(200,
-                                 job(std::to_string(++version), more, kube::print_json(status)));
+                                 v1_job(std::to_string(++version), more, kube::print_json(status)));
     });
     see();
   }
   void see() {
-    REQUIRE(cache<kube::StoredObject>(all_of(pytorch())).upsert(job("5", more)));
+    REQUIRE(cache<kube::StoredObject>(all_of(pytorch())).upsert(v1_job("5", more)));
     enqueued.clear();
   }
   static const kube::Resource& pytorch() { return v1::find_framework("pytorchjob")->resource; }
@@ -87,7 +87,7 @@ struct V1Fixture : trainer::test::IdleManager {
         .set("uid", "u-" + name)
         .set("resourceVersion", std::to_string(++version))
         .set("namespace", "n");
-    if (request.path == kPods) object["status"].set("phase", "Pending");
+    if (request.path == kV1Pods) object["status"].set("phase", "Pending");
     return {201, kube::print_json(object)};
   }
   // Returns what a reconcile has sent, in order of the text.
@@ -113,9 +113,10 @@ using Lines = std::vector<std::string>;
 }  // namespace
 
 TEST_CASE_METHOD(V1Fixture, "a job gets its pods and Services, then its status, and then nothing") {
-  CHECK(sent() == Lines{"PATCH " + kPyTorchJobsPath + "/p/status", "POST " + kPods + " p-master-0",
-                        "POST " + kPods + " p-worker-0", "POST " + kServices + " p-master-0",
-                        "POST " + kServices + " p-worker-0"});
+  CHECK(sent() == Lines{"PATCH " + kPyTorchJobsPath + "/p/status",
+                        "POST " + kV1Pods + " p-master-0", "POST " + kV1Pods + " p-worker-0",
+                        "POST " + kV1Services + " p-master-0",
+                        "POST " + kV1Services + " p-worker-0"});
   CHECK(sent().empty());
   for (const std::string& each : enqueued) CHECK_THAT(each, !Catch::Contains("for counters"));
   CHECK_THAT(metrics.render(), Catch::Contains("training_operator_jobs_created_total{framework="
@@ -124,7 +125,7 @@ TEST_CASE_METHOD(V1Fixture, "a job gets its pods and Services, then its status, 
 
 TEST_CASE_METHOD(V1Fixture, "M8: a job that is gone is left alone") {
   sent();
-  REQUIRE(cache<kube::StoredObject>(all_of(pytorch())).remove(job("200")));
+  REQUIRE(cache<kube::StoredObject>(all_of(pytorch())).remove(v1_job("200")));
   CHECK(sent().empty());
   // Its pods end after it.
   REQUIRE(cache<v1::V1PodView>(v1_pods()).upsert(pod("n", "12", "Failed")));
@@ -137,8 +138,8 @@ TEST_CASE_METHOD(V1Fixture, "M8: a job that is gone is left alone") {
 TEST_CASE_METHOD(V1Fixture, "with upstream's CRDs a status is written once, and restarts count") {
   has_upstreams_crds = true;
   more = R"("runPolicy":{"backoffLimit":1},)";
-  REQUIRE(cache<kube::StoredObject>(all_of(pytorch())).upsert(job("6", more)));
-  api.on("DELETE", kPods + "/p-worker-0").always().answer(200, "{}");
+  REQUIRE(cache<kube::StoredObject>(all_of(pytorch())).upsert(v1_job("6", more)));
+  api.on("DELETE", kV1Pods + "/p-worker-0").always().answer(200, "{}");
   sent();
   auto& pods = cache<v1::V1PodView>(v1_pods());
   const auto failed = [this](const char* uid) {
@@ -147,13 +148,13 @@ TEST_CASE_METHOD(V1Fixture, "with upstream's CRDs a status is written once, and 
     return kube::print_json(made);
   };
   REQUIRE(pods.upsert(failed("u-first")));
-  const Lines both{"DELETE " + kPods + "/p-worker-0", "PATCH " + kPyTorchJobsPath + "/p/status"};
+  const Lines both{"DELETE " + kV1Pods + "/p-worker-0", "PATCH " + kPyTorchJobsPath + "/p/status"};
   CHECK(sent() == both);
   CHECK(sent() == Lines{both[0]});  // it is there still
   CHECK(status.find("conditions"));
   CHECK_FALSE(status.find("restarts"));
   REQUIRE(pods.remove(failed("u-first")));
-  CHECK(sent() == Lines{both[1], "POST " + kPods + " p-worker-0"});
+  CHECK(sent() == Lines{both[1], "POST " + kV1Pods + " p-worker-0"});
   CHECK(sent().empty());
   REQUIRE(pods.upsert(failed("u-second")));
   CHECK(sent() == Lines{both[1]});
@@ -180,7 +181,7 @@ TEST_CASE_METHOD(V1Fixture, "what enqueues a job") {
 TEST_CASE_METHOD(V1Fixture, "an autoscaler is read once, and made where there is none") {
   more = R"("elasticPolicy":{"minReplicas":1,"maxReplicas":4,"metrics":[{"type":"Resource",
       "resource":{"name":"cpu","target":{"type":"Utilization","averageUtilization":80}}}]},)";
-  REQUIRE(cache<kube::StoredObject>(all_of(pytorch())).upsert(job("6", more)));
+  REQUIRE(cache<kube::StoredObject>(all_of(pytorch())).upsert(v1_job("6", more)));
   api.on("GET", kScalers + "/p").always().answer(404, R"({"reason":"NotFound","code":404})");
   const Lines lines = sent();
   CHECK(std::count(lines.begin(), lines.end(), "GET " + kScalers + "/p") == 1);
@@ -213,8 +214,9 @@ TEST_CASE_METHOD(V1Fixture, "an MPIJob goes on once another owner's object of it
   const auto pods = [this] {
     REQUIRE(reconcile("mpijob-controller", {"n", "m"}));
     const auto lines = api.lines();
-    return std::count_if(lines.begin(), lines.end(),
-                         [](const std::string& line) { return line.starts_with("POST " + kPods); });
+    return std::count_if(lines.begin(), lines.end(), [](const std::string& line) {
+      return line.starts_with("POST " + kV1Pods);
+    });
   };
   CHECK(pods() == 0);
   CHECK(pods() == 1);
@@ -233,7 +235,7 @@ TEST_CASE("with Volcano pods wait until their PodGroup is queued") {
   REQUIRE(groups.upsert(kube::print_json(queued)));
   CHECK(peer.enqueued == Lines{std::string(kController) + " n/p soon"});
   const Lines lines = peer.sent();
-  CHECK(std::count(lines.begin(), lines.end(), "POST " + kPods + " p-master-0") == 1);
+  CHECK(std::count(lines.begin(), lines.end(), "POST " + kV1Pods + " p-master-0") == 1);
 }
 
 TEST_CASE("what why and logs say of a V1 job") {
@@ -264,7 +266,7 @@ TEST_CASE("what why and logs say of a V1 job") {
   for (const Row& row : rows) {
     CAPTURE(row.status);
     const auto state =
-        kind->why->read_state(*kube::parse_json(job("5", "", row.status)), "trainer");
+        kind->why->read_state(*kube::parse_json(v1_job("5", "", row.status)), "trainer");
     REQUIRE(state);
     CHECK(state->phase == row.phase);
     CHECK(state->is_failed == row.is_failed);

@@ -28,7 +28,7 @@ const std::string kShownPod = R"({"metadata":{"name":"j-node-0-0-x","namespace":
     "spec":{"volumes":[{"name":"d","persistentVolumeClaim":{"claimName":"data"}}]},
     "status":{"phase":"Running","containerStatuses":[{"name":"node","state":{"running":{}}}]}})";
 
-std::string list(const std::string& items) {
+std::string list_answer(const std::string& items) {
   return R"({"metadata":{"resourceVersion":"9"},"items":[)" + items + "]}";
 }
 
@@ -54,7 +54,7 @@ struct WhyFixture {
   void serve(const std::string& phase, const std::string& pods) {
     job = kShownJob;
     job.replace(job.find("Running"), 7, phase);
-    all_pods = list(pods);
+    all_pods = list_answer(pods);
   }
   auto logs_asked() const {
     const auto lines = api.lines();
@@ -90,11 +90,12 @@ struct WhyFixture {
 
 TEST_CASE_METHOD(WhyFixture, "the report has last lines, and warnings of Jobs, pods and claims") {
   api.on("GET", "/apis/batch/v1/namespaces/ns/jobs")
-      .answer(200, list(R"({"metadata":{"name":"j-node-0"}})"));
+      .answer(200, list_answer(R"({"metadata":{"name":"j-node-0"}})"));
   api.on("GET", kCore + "events")
-      .answer(200, list(warning("j-node-0", "of the Job") + "," + warning("data", "of the claim") +
-                        "," + warning("j-node-0-0-x", "of the pod") + "," +
-                        warning("j-node-1", "of another")));
+      .answer(200, list_answer(warning("j-node-0", "of the Job") + "," +
+                               warning("data", "of the claim") + "," +
+                               warning("j-node-0-0-x", "of the pod") + "," +
+                               warning("j-node-1", "of another")));
   api.on("GET", kCore + "pods/j-node-0-0-x/log")
       .answer(200, "2026-08-20T10:00:00.000000000Z OSError: [Errno 37] No locks available\n");
   const std::string text = ask("");
@@ -111,8 +112,8 @@ TEST_CASE_METHOD(WhyFixture, "warnings about an earlier job of the same name are
     return warning("j", message + R"(","lastTimestamp":")" + time);
   };
   api.on("GET", kCore + "events")
-      .answer(200, list(at("2026-08-20T09:59:59Z", "of the job before") + "," +
-                        at("2026-08-20T10:00:00Z", "of this job")));
+      .answer(200, list_answer(at("2026-08-20T09:59:59Z", "of the job before") + "," +
+                               at("2026-08-20T10:00:00Z", "of this job")));
   const std::string text = ask("");
   CAPTURE(text);
   CHECK(text.find("of this job") != std::string::npos);
