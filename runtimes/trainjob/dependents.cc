@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "kube/model/resources.hh"
 #include "runtimes/pipeline/plugin.hh"
 #include "runtimes/trainjob/difference.hh"
 #include "runtimes/trainjob/known_objects.hh"
@@ -121,9 +120,8 @@ bool is_dependent_missing(const TrainJobObserved& observed, const PipelineOption
     const auto& [name, each] = entry;
     const bool is_runtime = each.resource.group == kTrainJobs.group;
     if (!each.is_known || each.read.exists() || is_runtime ||
+        is_snapshot(observed.job, each.resource, name) ||
         !is_dependent_current(observed, each.read))
-      return false;
-    if (each.resource == kube::kConfigMaps && name == snapshot_name(observed.job.metadata.name))
       return false;
     const auto others = refreshed(observed, options);
     return std::none_of(others.begin(), others.end(), [&](const DependentObject& one) {

@@ -24,11 +24,6 @@ constexpr auto kBlocking = [] {
   return names;
 }();
 
-bool is_snapshot_name(std::string_view name, std::string_view job_name) {
-  return name.size() == job_name.size() + kSnapshotSuffix.size() && name.starts_with(job_name) &&
-         name.ends_with(kSnapshotSuffix);
-}
-
 bool is_current(const TrainJobObserved& observed, const kube::ReadObject& read) {
   if (read.is_new) return true;
   return read.stamp.shape == observed.shape && !is_blocked_by_objects(observed.job.status);
@@ -53,6 +48,12 @@ kube::NamedObject snapshot_object(const TrainJob& job) {
   return {kube::kConfigMaps, {job.metadata.ns, snapshot_name(job.metadata.name)}};
 }
 
+bool is_snapshot(const TrainJob& job, const kube::Resource& resource, std::string_view name) {
+  const std::string& job_name = job.metadata.name;
+  return name.size() == job_name.size() + kSnapshotSuffix.size() && name.starts_with(job_name) &&
+         name.ends_with(kSnapshotSuffix) && resource.has_same_objects(kube::kConfigMaps);
+}
+
 const kube::Resource& runtime_resource(const TrainJob& job) {
   return is_cluster_scoped(job.spec.runtimeRef) ? kClusterTrainingRuntimes : kTrainingRuntimes;
 }
@@ -72,8 +73,7 @@ kube::ReadStamp stamp_of(const TrainJobObserved& observed) {
 const kube::ReadObject* known_snapshot(const TrainJobObserved& observed) {
   static const kube::ReadObject kAbsent;
   for (const auto& [name, each] : observed.objects.entries()) {
-    if (each.is_known && is_snapshot_name(name, observed.job.metadata.name) &&
-        each.resource.has_same_objects(kube::kConfigMaps))
+    if (each.is_known && is_snapshot(observed.job, each.resource, name))
       return is_current(observed, each.read) ? &each.read : nullptr;
   }
   return has_never_been_reconciled(observed) ? &kAbsent : nullptr;

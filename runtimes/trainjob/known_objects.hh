@@ -19,6 +19,8 @@ bool is_blocked_by_objects(const TrainJobStatus& status);
 
 std::string snapshot_name(std::string_view job_name);
 kube::NamedObject snapshot_object(const TrainJob& job);
+// Returns whether the object of this name is the job's snapshot_object().
+bool is_snapshot(const TrainJob& job, const kube::Resource& resource, std::string_view name);
 const kube::Resource& runtime_resource(const TrainJob& job);
 kube::NamedObject runtime_object(const TrainJob& job);
 

@@ -381,15 +381,18 @@ def run_test(path, name, test):
         return False
 
 
-def main(path, parallel=1):
-    """Runs the test_* functions of the calling file, or those named on the command line, in the order they are written. Without names those that
-    are only_with_long() are left out, unless LONG=yes."""
-    module = sys.modules["__main__"]
+def selected_tests():
+    """The test_* functions of the program, or those named on the command line, with their names, in the order they are written. Without names
+    those that are only_with_long() are left out, unless LONG=yes."""
     wanted = sys.argv[1:]
-    tests = [(n, f) for n, f in vars(module).items()
-             if n.startswith("test_") and inspect.isfunction(f) and (n in wanted if wanted else IS_LONG or not hasattr(f, "is_long"))]
+    return [(n, f) for n, f in vars(sys.modules["__main__"]).items()
+            if n.startswith("test_") and inspect.isfunction(f) and (n in wanted if wanted else IS_LONG or not hasattr(f, "is_long"))]
+
+
+def main(path, parallel=1):
+    """Runs the tests of the calling file: see selected_tests()."""
     with concurrent.futures.ThreadPoolExecutor(parallel) as pool:
-        results = list(pool.map(lambda test: run_test(path, *test), tests))
+        results = list(pool.map(lambda test: run_test(path, *test), selected_tests()))
     passed, failed = results.count(True), results.count(False)
     print(f"{passed} passed, {failed} failed")
     sys.exit(1 if failed or not passed else 0)

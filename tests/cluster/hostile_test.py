@@ -7,6 +7,7 @@ hold such objects from before, or from another version. Needs a control plane wi
 """
 import collections
 import contextlib
+import functools
 import http.client
 import json
 import os
@@ -382,6 +383,7 @@ def memory(controller):
 def attacked(test):
     """Runs test(cluster, controller, neighbour). Admission goes through the controller too. Afterwards no step of a loop may have been
     slow, nor memory have been filled, and it is given back."""
+    @functools.wraps(test)
     def run_attacked(cluster):
         with tempfile.TemporaryDirectory() as directory, harness.Neighbour(cluster) as neighbour:
             controller = harness.Controller(directory, *harness.ADMISSION).start()

@@ -7,7 +7,6 @@ import atexit
 import base64
 import contextlib
 import functools
-import inspect
 import json
 import os
 import pathlib
@@ -29,7 +28,6 @@ import harness  # noqa: E402
 from harness import ROOT, Failed  # noqa: E402
 
 EXAMPLES = ROOT / "docs/examples"
-LONG = bool(os.environ.get("LONG"))
 API = "trainer.kubeflow.org/v1alpha1"
 TRAINJOBS = f"/apis/{API}/namespaces/default/trainjobs"
 PODS = "/api/v1/namespaces/default/pods"
@@ -249,23 +247,13 @@ def run_test(name, test):
     return result
 
 
-def only_with_long(test):
-    """A test that differs little from another of its file: it runs where it is named, and with LONG=yes (`./check --long`)."""
-    test.is_long = True
-    return test
-
-
 def main(ran=()):
-    """Runs the test_* functions of the calling file, or those named on the command line, in the order they are written. `ran`: what the
-    tests say that they have tried, for ./check."""
+    """Runs the tests of the calling file: see harness.selected_tests(). `ran`: what the tests say that they have tried, for ./check."""
     FOLDER.chmod(0o755)
     atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
     shutil.copy(os.environ.get("TRAINER", ROOT / "build/trainer"), TRAINER)
     TRAINER.chmod(0o755)
-    wanted = sys.argv[1:]
-    tests = [(n, f) for n, f in vars(sys.modules["__main__"]).items()
-             if n.startswith("test_") and inspect.isfunction(f) and (n in wanted if wanted else LONG or not hasattr(f, "is_long"))]
-    results = [run_test(*test) for test in tests]
+    results = [run_test(*test) for test in harness.selected_tests()]
     for where in ran:
         print(f"ran  {where}")
     passed, failed = results.count(True), results.count(False)

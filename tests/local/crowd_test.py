@@ -4,7 +4,8 @@ import random
 import time
 
 import bed
-from bed import LONG, UID, trainjob, wait_until
+from bed import UID, trainjob, wait_until
+from harness import IS_LONG
 
 CPUS = 2
 MOST_MEMORY = 60   # MB
@@ -12,7 +13,7 @@ MOST_MEMORY = 60   # MB
 
 def test_more_jobs_than_the_machine_can_run_at_once(local):
     """Two nodes each; all are Complete, and never more pods run than there is room for."""
-    jobs = 200 if LONG else 24
+    jobs = 200 if IS_LONG else 24
     local.up("--capacity", f"cpu={CPUS}")
     times = local.scratch / "times"
     for i in range(jobs):
@@ -38,7 +39,7 @@ def test_more_jobs_than_the_machine_can_run_at_once(local):
 def test_the_daemon_is_killed_at_random_moments(local):
     """Each pod writes its uid when it starts: each uid is there once, all jobs end, and no process is left. The first kills come while the
     jobs start; at the others all of them run, for they wait for a file that is written after the last kill."""
-    jobs, early, kills = (20, 10, 50) if LONG else (8, 3, 4)
+    jobs, early, kills = (20, 10, 50) if IS_LONG else (8, 3, 4)
     chance = random.Random(7)
     options = ("--capacity", f"cpu={jobs}")
     local.up(*options)

@@ -5,6 +5,7 @@ import re
 import subprocess
 
 import bed
+import harness   # bed makes it known
 
 RAN = []
 
@@ -38,7 +39,7 @@ def test_main_job(local):
     main_job(local, None)
 
 
-@bed.only_with_long
+@harness.only_with_long
 def test_main_job_in_tier_1(local):
     main_job(local, 1)
 
@@ -47,7 +48,7 @@ def test_main_job_in_tier_2(local):
     main_job(local, 2)
 
 
-@bed.only_with_long
+@harness.only_with_long
 def test_main_job_in_tier_3(local):
     main_job(local, 3)
 
@@ -64,12 +65,12 @@ def test_ordinary_user(local):
     as_ordinary(local, lambda user: main_job(user, None))
 
 
-@bed.only_with_long
+@harness.only_with_long
 def test_ordinary_user_in_tier_1(local):
     as_ordinary(local, lambda user: main_job(user, 1))
 
 
-@bed.only_with_long
+@harness.only_with_long
 def test_ordinary_user_in_tier_2(local):
     as_ordinary(local, lambda user: main_job(user, 2))
 
@@ -101,12 +102,12 @@ def test_without_user_namespaces(local):
     without_user_namespaces(local, None)
 
 
-@bed.only_with_long
+@harness.only_with_long
 def test_without_user_namespaces_in_tier_2(local):
     without_user_namespaces(local, 2)
 
 
-@bed.only_with_long
+@harness.only_with_long
 def test_without_user_namespaces_in_tier_3(local):
     without_user_namespaces(local, 3)
 
@@ -163,7 +164,7 @@ def test_two_jobs_on_one_port_in_tier_2(local):
     side_by_side(local, 2, True)
 
 
-@bed.only_with_long
+@harness.only_with_long
 def test_two_jobs_on_one_port_in_tier_3(local):
     side_by_side(local, 3, False)
 
@@ -172,7 +173,7 @@ def test_two_jobs_of_an_ordinary_user_on_one_port_in_tier_1(local):
     as_ordinary(local, lambda user: side_by_side(user, 1, True))
 
 
-@bed.only_with_long
+@harness.only_with_long
 def test_two_jobs_of_an_ordinary_user_on_one_port_in_tier_2(local):
     as_ordinary(local, lambda user: side_by_side(user, 2, True))
 
