@@ -9,27 +9,30 @@ A case is CASEDIR/NAME.yaml:
     steps:                      # run in order, each answered by the API server
     - apply: {object}           # create, or update (PUT over the stored object) when it exists
     - patch: {kind, name, body, type: merge|json|strategic, subresource: status}
-    - delete: {kind, name}
+    - delete: {kind, name, propagation: Background}
     - wait: {kind, name, path: a.b.0.c, equals: value, seconds: 30}
-    - show: [Kind, ...]         # wait until nothing changes, then take down every object of these kinds. Kind is Kind or Kind.group;
-                                # Event: what was said of kubeflow.org/v1 jobs, one entry however often it was said
+    - show: [Kind, ...]         # wait until nothing changes, then take down every object of these kinds;
+                                # Event: what was said of kubeflow.org jobs, one entry however often it was said
     - show: {Kind: all, Kind: [status], Kind: []}   # of each object these members; with [] only that it is there
     - pause: seconds
-The answer (CASEDIR/NAME.expect.json) lists, for each step, the HTTP status and message of a refusal and what was
-shown, with uids, times, key material and the empty maps of JobSets and Jobs taken out. --record writes it, of all cases
-that can be run, and prints 'N recorded, N failed'; without it the run compares and prints 'N passed, N failed'. The words
-of a refusal count only with --messages. Pods are shown with the phase only as status, and without the token volume; pods and Services
-of kubeflow.org/v1 jobs are shown without what the API server fills in. These Services keep clusterIP None, and their ports are in
-the order of names. The text of scripts (kubexec.sh, the
-init container that waits) is not compared, only that it is there and, of the latter, for which host it waits.
+A kind is Kind or Kind.group, in the version that the API server prefers, or Kind.version.group. An applied object is sent in the
+version of its apiVersion. A name of patch, delete and wait may be a pattern, such as j-launcher-*: it means the newest object that matches and
+is not being deleted.
+The answer (CASEDIR/NAME.expect.json) lists, for each step, the HTTP status and message of a refusal and what was shown, with uids,
+times, key material and the empty maps of JobSets and Jobs taken out. --record writes it, of all cases that can be run, and prints
+'N recorded, N failed'; without it the run compares and prints 'N passed, N failed'. The words of a refusal count only with
+--messages. Pods are shown with the phase only as status, and without the token volume; those that a Job has made are named by their
+generateName and a number, in the order in which they were made. Pods, Services and Jobs of kubeflow.org jobs are shown without what
+the API server fills in. These Services keep clusterIP None, and their ports are in the order of names. The text of scripts
+(kubexec.sh, the init container that waits) is not compared, only that it is there and, of the latter, for which host it waits.
 
-A departures file lists differences that are meant: [{case: GLOB, path: REGEX, reason: why}, ...], for shown and
-kept-back cases alike. A departed file says what is there instead, {case: {path: text}}, so that a case it names may
-differ in just that; --record-departed writes it. An exceptions file lists, as a departures file does, what differs on
-this server alone, such as local mode; one that does not occur fails. An expected file names, one in a line, the cases
-that are held (# begins a comment); all others are not run but listed as open, and a name of which there is no case
-fails. Every case runs in a namespace of its own, named after it. Cluster-scoped objects of a case are removed before it
-starts and after it ends.
+A departures file lists differences that are meant: [{case: GLOB, path: REGEX, reason: why}, ...], for shown and kept-back cases
+alike. A departed file says what is there instead, {case: {path: text}}, so that a case it names may differ in just that;
+--record-departed writes it. An exceptions file lists, as a departures file does, what differs on this server alone, such as local
+mode; one that does not occur fails. An expected file names, one in a line, the cases that are held, by their path from the folder of
+this file and without .yaml (# begins a comment); all others are not run but listed as open, and a path where there is no case fails.
+Every case runs in a namespace of its own, named after it. Cluster-scoped objects of a case are removed before it starts and after it
+ends.
 """
 import argparse
 import base64
@@ -46,6 +49,8 @@ import tempfile
 import time
 
 import yaml
+
+from answers import events, number_pods_of_jobs, refusal, shown
 
 
 class Api:
@@ -110,13 +115,21 @@ class Api:
     def discover(self):
         self.kinds = {}
         groups = self.call("GET", "/apis")[1]["groups"]
-        for base in ["/api/v1"] + [f"/apis/{g['preferredVersion']['groupVersion']}" for g in groups]:
-            group = base.split("/")[2] if base.startswith("/apis") else ""
+        preferred = [g["preferredVersion"] for g in groups]
+        others = [v for g in groups for v in g["versions"] if v != g["preferredVersion"]]
+        for base in ["/api/v1"] + [f"/apis/{v['groupVersion']}" for v in preferred + others]:
+            group, version = base.split("/")[2] if base.startswith("/apis") else "", base.split("/")[-1]
             for resource in self.call("GET", base)[1].get("resources", []):
                 if "/" not in resource["name"]:
-                    entry = (base, resource["name"], resource["namespaced"])
-                    self.kinds.setdefault(resource["kind"] + "." + group, entry)
-                    self.kinds.setdefault(resource["kind"], entry)
+                    kind, entry = resource["kind"], (base, resource["name"], resource["namespaced"])
+                    for name in (f"{kind}.{version}.{group}", f"{kind}.{group}", kind):
+                        self.kinds.setdefault(name, entry)
+
+    def kind_of(self, obj):
+        """Kind.version.group of an object if that is served, otherwise its kind."""
+        group, _, version = obj.get("apiVersion", "v1").rpartition("/")
+        kind = f"{obj['kind']}.{version}.{group}"
+        return kind if kind in self.kinds else obj["kind"]
 
     def is_namespaced(self, kind):
         return self.kinds.get(kind, ("", "", True))[2]
@@ -127,123 +140,14 @@ class Api:
         base, plural, namespaced = self.kinds[kind]
         return base + (f"/namespaces/{namespace}" if namespaced else "") + "/" + plural + (f"/{name}" if name else "")
 
-
-# ---- what is compared
-
-NOISE = ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "selfLink", "deletionTimestamp",
-         "deletionGracePeriodSeconds")
-UID_LABELS = ("controller-uid", "batch.kubernetes.io/controller-uid", "jobset.sigs.k8s.io/jobset-uid")
-TIME = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$")
-
-
-def clean(value, key=""):
-    if isinstance(value, dict):
-        out = {}
-        for k, v in sorted(value.items()):
-            if (k in NOISE and key == "metadata") or k == "kubectl.kubernetes.io/last-applied-configuration":
-                continue
-            out[k] = "<uid>" if k in UID_LABELS or k == "uid" else clean(v, k)
-        return out
-    if isinstance(value, list):
-        return [clean(v, key) for v in value]
-    if isinstance(value, str) and TIME.match(value):
-        return "<time>"
-    return value
-
-
-def without_empty(value):
-    """Go clients write empty maps (resources, metadata) that say nothing; they are no part of the contract."""
-    if isinstance(value, dict):
-        return {k: w for k, v in value.items() if (w := without_empty(v)) != {} or k == "emptyDir"}
-    return [without_empty(v) for v in value] if isinstance(value, list) else value
-
-
-# The API server fills these into pods and Services: a controller that writes the same says nothing.
-SERVER_DEFAULTS = {
-    "dnsPolicy": "ClusterFirst", "enableServiceLinks": True, "imagePullPolicy": "IfNotPresent", "preemptionPolicy": "PreemptLowerPriority",
-    "priority": 0, "protocol": "TCP", "schedulerName": "default-scheduler", "securityContext": {}, "serviceAccount": "default",
-    "serviceAccountName": "default", "terminationGracePeriodSeconds": 30, "terminationMessagePath": "/dev/termination-log",
-    "terminationMessagePolicy": "File", "type": "ClusterIP",
-    "tolerations": [{"effect": "NoExecute", "key": f"node.kubernetes.io/{key}", "operator": "Exists", "tolerationSeconds": 300}
-                    for key in ("not-ready", "unreachable")]}
-
-
-def without_defaults(value):
-    if isinstance(value, dict):
-        return {k: without_defaults(v) for k, v in value.items() if k not in SERVER_DEFAULTS or SERVER_DEFAULTS[k] != v}
-    return [without_defaults(v) for v in value] if isinstance(value, list) else value
-
-
-V1_KINDS = ("PyTorchJob", "TFJob", "MPIJob", "XGBoostJob", "PaddleJob", "JAXJob")
-
-
-def is_of_v1(obj):
-    return any(r.get("apiVersion") == "kubeflow.org/v1" for r in obj.get("metadata", {}).get("ownerReferences", []))
-
-
-def keep_of_pod(o):
-    """The fields of the controller, and the phase: not the token volume, nor fields of the scheduler and the kubelet."""
-    def drop_token(holder, lists):
-        kept = [v for v in holder.get(lists, []) if not v["name"].startswith("kube-api-access-")]
-        holder.pop(lists, None)
-        if kept:
-            holder[lists] = kept
-
-    spec = o.get("spec", {})
-    drop_token(spec, "volumes")
-    for container in spec.get("containers", []) + spec.get("initContainers", []):
-        drop_token(container, "volumeMounts")
-        if container["name"] == "init-pytorch":
-            host = re.search(r"nslookup (\S+?)[;)\s]", " ".join(container.get("command", []) + container.pop("args", [])) + " ")
-            container["command"] = f"<waits for {host[1]}>" if host else "<waits for nothing>"
-    o["status"] = {"phase": o.get("status", {}).get("phase")}
-
-
-def events(items):
-    """The set of what was said of V1 jobs, but for what depends on when the scheduler looked."""
-    out = {}
-    for item in items:
-        about = item.get("involvedObject", {})
-        if about.get("kind") in V1_KINDS and item["reason"] != "Unschedulable":
-            said = f"{about['kind']} {about['name']}: {item['type']} {item['reason']}: {refusal(item['message'])}"
-            out[said] = item.get("source", {}).get("component") or item.get("reportingComponent", "")
-    return out
-
-
-def shown(obj):
-    o = clean(obj)
-    o.pop("kind", None)
-    o.pop("apiVersion", None)
-    if obj.get("kind") == "Pod":
-        keep_of_pod(o)
-    if obj.get("kind") == "HorizontalPodAutoscaler":
-        o.pop("status", None)   # the autoscaler's
-    if "kubexec.sh" in o.get("data", {}):
-        o["data"]["kubexec.sh"] = "<script>"
-    if obj.get("kind") in ("JobSet", "Job") and "spec" in o:
-        o["spec"] = without_empty(o["spec"])
-    if obj.get("kind") == "Secret" or ("data" in obj and "type" in obj):
-        o["data"] = {k: "<data>" for k in sorted(o.get("data", {}))}
-    if obj.get("kind") == "Job":
-        o.pop("status", None)   # the Job controller writes it
-    if isinstance(o.get("data", {}).get("runtime"), str):
-        try:
-            o["data"]["runtime"] = clean(yaml.load(o["data"]["runtime"], Loader=yaml.BaseLoader))
-        except yaml.YAMLError:
-            pass   # compared as text, then
-    if "clusterIP" in (obj.get("spec") or {}):
-        for k in ("clusterIP", "clusterIPs", "internalTrafficPolicy", "ipFamilies", "ipFamilyPolicy", "sessionAffinity"):
-            o["spec"].pop(k, None)
-    if obj.get("kind") == "Service" and is_of_v1(obj):
-        o["spec"]["ports"] = sorted(o["spec"].get("ports", []), key=lambda p: p.get("name", ""))
-        o["spec"]["clusterIP"] = "None" if obj["spec"].get("clusterIP") == "None" else "<address>"
-    return without_defaults(o) if obj.get("kind") in ("Pod", "Service") and is_of_v1(obj) else o
-
-
-def refusal(message):
-    """A refusal without its times and without the value it quotes: the field path and the reason are what counts."""
-    message = re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "<time>", message)
-    return re.sub(r"Invalid value: (\{.*\}|\[.*\]): ", "Invalid value: <value>: ", message)
+    def path_of_named(self, kind, namespace, name):
+        """The path of an object. A pattern of names means the newest object that it matches and that is not being deleted."""
+        if "*" not in name:
+            return self.path(kind, namespace, name)
+        found = [m for m in (i["metadata"] for i in self.call("GET", self.path(kind, namespace))[1].get("items", []))
+                 if fnmatch.fnmatch(m["name"], name) and "deletionTimestamp" not in m]
+        newest = max(found, key=lambda m: (m["creationTimestamp"], m["name"]), default={"name": name})   # no object has the pattern's name
+        return self.path(kind, namespace, newest["name"])
 
 
 def dig(value, path):
@@ -286,8 +190,8 @@ class Runner:
     def drop_cluster_objects(self, case):
         for step in case["steps"]:
             o = step.get("apply")
-            if o and not self.api.is_namespaced(o["kind"]) and o["kind"] not in ("CustomResourceDefinition", "Namespace"):
-                self.api.call("DELETE", self.api.path(o["kind"], "", o["metadata"]["name"]))
+            if o and not self.api.is_namespaced(self.api.kind_of(o)) and o["kind"] not in ("CustomResourceDefinition", "Namespace"):
+                self.api.call("DELETE", self.api.path(self.api.kind_of(o), "", o["metadata"]["name"]))
 
     def new_namespace(self, namespace):
         for _ in range(300):
@@ -330,8 +234,8 @@ class Runner:
 
     def do_apply(self, namespace, argument, answer):
         o = json.loads(json.dumps(argument).replace("{ns}", namespace))
-        kind, name = o["kind"], o["metadata"]["name"]
-        answer["object"] = f"{kind}/{name}"
+        kind, name = self.api.kind_of(o), o["metadata"]["name"]
+        answer["object"] = f"{o['kind']}/{name}"
         if self.api.is_namespaced(kind):
             o["metadata"]["namespace"] = namespace
         status, body = self.api.call("POST", self.api.path(kind, namespace), o)
@@ -341,26 +245,27 @@ class Runner:
             stored = self.api.call("GET", self.api.path(kind, namespace, name))[1]
             o["metadata"]["resourceVersion"] = stored["metadata"]["resourceVersion"]
             status, body = self.api.call("PUT", self.api.path(kind, namespace, name), o)
-        if self.is_patient and kind.endswith("Runtime") and status < 300:
+        if self.is_patient and o["kind"].endswith("Runtime") and status < 300:
             time.sleep(0.7)
         return status, body
 
     def do_patch(self, namespace, argument, answer):
         answer["object"] = f"{argument['kind']}/{argument['name']}"
-        path = self.api.path(argument["kind"], namespace, argument["name"])
+        path = self.api.path_of_named(argument["kind"], namespace, argument["name"])
         if "subresource" in argument:
             path += "/" + argument["subresource"]
         return self.api.call("PATCH", path, argument["body"], PATCHES[argument.get("type", "merge")])
 
     def do_delete(self, namespace, argument, answer):
         answer["object"] = f"{argument['kind']}/{argument['name']}"
-        return self.api.call("DELETE", self.api.path(argument["kind"], namespace, argument["name"]))
+        body = {"propagationPolicy": argument["propagation"]} if "propagation" in argument else None
+        return self.api.call("DELETE", self.api.path_of_named(argument["kind"], namespace, argument["name"]), body)
 
     def do_wait(self, namespace, argument, answer):
         answer["object"] = f"{argument['kind']}/{argument['name']} {argument.get('path', '')}={argument['equals']}"
         end = time.time() + argument.get("seconds", 30)
         while time.time() < end:
-            status, found = self.api.call("GET", self.api.path(argument["kind"], namespace, argument["name"]))
+            status, found = self.api.call("GET", self.api.path_of_named(argument["kind"], namespace, argument["name"]))
             if (dig(found, argument["path"]) if argument.get("path") else status) == argument["equals"]:
                 return 200, {}
             time.sleep(0.1)
@@ -376,6 +281,8 @@ class Runner:
                      if i["metadata"]["name"] not in ("kube-root-ca.crt", "default")]
             for i in items:
                 i.setdefault("kind", kind.split(".")[0])
+            if kind == "Pod":
+                number_pods_of_jobs(items)
             answer["shown"][kind] = events(items) if kind == "Event" else {
                 i["metadata"]["name"]: {k: v for k, v in shown(i).items() if members == "all" or k in members} for i in items}
         return 200, {}
@@ -478,10 +385,21 @@ def arguments():
     return parser.parse_args()
 
 
-def without_case(expected, path):
-    """The names of an expected file that no folder beside it has a case of: no one would notice that such a case is missing."""
-    beside = glob.glob(os.path.join(os.path.dirname(os.path.abspath(path)), "*", "**", "*.yaml"), recursive=True)
-    return sorted(expected - {os.path.basename(case)[:-5] for case in beside})
+class Expected:
+    """The cases of an expected file, by their path from its folder and without .yaml: v1/volcano/gang-volcano."""
+
+    def __init__(self, path):
+        self.folder = os.path.dirname(os.path.abspath(path))
+        with open(path) as f:
+            self.cases = {line.split("#")[0].strip() for line in f} - {""}
+
+    def case_of(self, path):
+        return os.path.relpath(os.path.abspath(path), self.folder)[:-len(".yaml")]
+
+    def without_file(self, only):
+        """The cases, of those with a name like `only`, that are not there: no one would notice that they are missing."""
+        return sorted(case for case in self.cases
+                      if fnmatch.fnmatch(os.path.basename(case), only) and not os.path.exists(os.path.join(self.folder, case + ".yaml")))
 
 
 def printed(value, indent="", width=160):
@@ -556,14 +474,11 @@ class Replay:
 
 def main():
     args = arguments()
-    expected, still_open = None, []
+    expected, still_open = Expected(args.expected) if args.expected else None, []
     passed = failed = 0
-    if args.expected:
-        with open(args.expected) as f:
-            expected = {line.split("#")[0].strip() for line in f} - {""}
-        for name in fnmatch.filter(without_case(expected, args.expected), args.only):
-            failed += 1
-            print(f"FAIL {name}: {args.expected} names it, and there is no such case")
+    for case in expected.without_file(args.only) if expected else []:
+        failed += 1
+        print(f"FAIL {case}: {args.expected} names it, and there is no such case")
 
     runner = Runner(Api(os.environ["KUBECONFIG"]), args.record)
     replay = Replay(runner, args)
@@ -571,8 +486,8 @@ def main():
         name = os.path.basename(path)[:-5]
         if not fnmatch.fnmatch(name, args.only):
             continue
-        if expected is not None and name not in expected:
-            still_open.append(name)
+        if expected and expected.case_of(path) not in expected.cases:
+            still_open.append(expected.case_of(path))
             continue
         if args.record:
             try:
