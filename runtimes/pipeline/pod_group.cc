@@ -1,24 +1,34 @@
 #include "runtimes/pipeline/pod_group.hh"
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
-#include "runtimes/gang/pod_group.hh"
 #include "runtimes/pipeline/gang.hh"
 
 namespace trainer::pipeline {
 
-DependentObject make_pod_group(const Draft& draft, const kube::Resource& resource) {
-  const GangSize size = size_of_gang(draft, gang_members(draft));
+void mark_gang(Draft& draft, const gang::GangScheduler& scheduler, std::string_view source) {
+  const std::vector<bool> members = gang_members(draft);
+  for (std::size_t i = 0; i < members.size(); ++i)
+    if (members[i])
+      draft.set_metadata(i, scheduler.mark_map, scheduler.mark_key, draft.name(), source);
+}
+
+DependentObject make_pod_group(const Draft& draft, const gang::GangScheduler& scheduler,
+                               gang::GroupRequest request) {
+  GangSize size = size_of_gang(draft, gang_members(draft));
+  // A group without members is refused, also if its job has numNodes 0.
+  request.min_member = std::max<std::int64_t>(size.pods, 1);
+  request.min_resources = std::move(size.requests);
   DependentObject group;
-  group.resource = resource;
+  group.resource = scheduler.pod_groups;
   group.object = kube::Json::object(
-      {{"apiVersion", resource.api_version()},
-       {"kind", resource.kind},
+      {{"apiVersion", group.resource.api_version()},
+       {"kind", group.resource.kind},
        {"metadata",
         kube::Json::object({{"name", draft.name()}, {"namespace", draft.job.metadata.ns}})},
-       // A group without members is refused, also if its job has numNodes 0.
-       {"spec", kube::Json::object({{"minMember", std::max<std::int64_t>(size.pods, 1)},
-                                    {"minResources", gang::write_resources(size.requests)}})}});
+       {"spec", scheduler.spec(request)}});
   return group;
 }
 

@@ -1,13 +1,19 @@
 // The PodGroups of different schedulers have this in common.
 #pragma once
 
-#include "kube/model/meta.hh"
+#include <string_view>
+
+#include "runtimes/gang/gang_scheduler.hh"
 #include "runtimes/pipeline/draft.hh"
 
 namespace trainer::pipeline {
 
-// Makes a PodGroup with the job's name, and with minMember and minResources of the gang. Call it
-// after finalize_pod_sets().
-DependentObject make_pod_group(const Draft& draft, const kube::Resource& resource);
+// Marks the pods of the gang.
+void mark_gang(Draft& draft, const gang::GangScheduler& scheduler, std::string_view source);
+
+// Makes a PodGroup with the job's name and the size of the gang. The rest of its spec follows from
+// `request`. Call it after finalize_pod_sets().
+DependentObject make_pod_group(const Draft& draft, const gang::GangScheduler& scheduler,
+                               gang::GroupRequest request);
 
 }  // namespace trainer::pipeline

@@ -6,17 +6,13 @@
 
 #include "kube/model/patch.hh"
 #include "kube/model/pod_template.hh"
-#include "runtimes/gang/pod_group.hh"
+#include "runtimes/gang/gang_scheduler.hh"
 #include "runtimes/v1/policies.hh"
 
 namespace trainer::v1 {
 namespace {
 
 using kube::Json;
-
-bool is_volcano(const Settings& settings) {
-  return to_lower(settings.gang_scheduler) == "volcano";
-}
 
 // Adds up the requests of the first `members` pods, in the order of the roles. The limits of a
 // container count only if it has no requests; init containers do not count.
@@ -40,76 +36,66 @@ kube::ResourceList resources_of(const V1JobContext& context, std::int64_t member
   return total;
 }
 
-Json spec_of(const V1JobContext& context) {
+Json spec_of(const V1JobContext& context, const gang::GangScheduler& scheduler) {
   const auto& stated = context.job.spec.runPolicy.schedulingPolicy;
   const SchedulingPolicy policy = stated.value_or(SchedulingPolicy{});
-  const std::int64_t members = policy.minAvailable.value_or(total_replicas(context.job));
-  Json spec = Json::object();
-  if (members != 0) spec.set("minMember", members);  // upstream's client leaves a 0 out
-  const kube::ResourceList resources =
-      policy.minResources ? kube::read_resource_list(policy.minResources->as_object())
-                          : resources_of(context, members);
-  // In the types of Volcano this is a pointer, so that upstream's client writes it empty, too.
-  if (!resources.empty() || is_volcano(context.observed.settings))
-    spec.set("minResources", gang::write_resources(resources));
-  if (is_volcano(context.observed.settings)) {
-    spec.set("queue", policy.queue.empty() ? "default" : policy.queue);
-    if (!policy.priorityClass.empty()) spec.set("priorityClassName", policy.priorityClass);
-  } else if (policy.scheduleTimeoutSeconds) {
-    spec.set("scheduleTimeoutSeconds", std::int64_t{*policy.scheduleTimeoutSeconds});
-  }
-  return spec;
+  gang::GroupRequest request;
+  request.min_member = policy.minAvailable.value_or(total_replicas(context.job));
+  request.min_resources = policy.minResources
+                              ? kube::read_resource_list(policy.minResources->as_object())
+                              : resources_of(context, request.min_member);
+  if (request.min_resources->empty() && !scheduler.has_empty_members) request.min_resources.reset();
+  request.queue = policy.queue.empty() ? "default" : policy.queue;
+  request.priority_class = policy.priorityClass;
+  request.timeout_seconds = policy.scheduleTimeoutSeconds;
+  return scheduler.spec(request);
 }
 
-// These are the members that this controller writes. An existing group keeps its queue.
-void update_group(V1JobContext& context, const kube::Resource& groups, const Json& stored,
-                  Json spec) {
+// An existing group keeps its queue.
+void update_group(V1JobContext& context, const gang::GangScheduler& scheduler, const Json& stored) {
+  Json spec = spec_of(context, scheduler);
   Json before = Json::object();
-  for (const char* member :
-       {"minMember", "minResources", "queue", "priorityClassName", "scheduleTimeoutSeconds"})
+  for (const std::string_view member : scheduler.spec_members)
     if (const Json* value = stored.get("spec").find(member)) before.set(member, *value);
   if (!before.get_string("queue").empty()) spec.set("queue", before.get("queue"));
   if (!before.find("minResources") && spec.get("minResources").empty()) spec.erase("minResources");
   Json change = kube::merge_diff(before, spec);
   if (!change.is_null())
-    context.patch(groups, context.name(), Json::object({{"spec", std::move(change)}}), kBeforePods);
+    context.patch(scheduler.pod_groups, context.name(), Json::object({{"spec", std::move(change)}}),
+                  kBeforePods);
 }
 
 }  // namespace
 
 const kube::Resource* pod_groups_of(const Settings& settings) {
-  if (settings.gang_scheduler.empty()) return nullptr;
-  return is_volcano(settings) ? &gang::kVolcanoPodGroups : &gang::kCoschedulingPodGroups;
-}
-
-std::string_view gang_scheduler_name(const Settings& settings) {
-  return is_volcano(settings) ? std::string_view("volcano") : settings.gang_scheduler;
+  const auto* scheduler = gang::find_scheduler(settings.gang_scheduler);
+  return scheduler ? &scheduler->pod_groups : nullptr;
 }
 
 bool sync_pod_group(V1JobContext& context) {
-  const kube::Resource* groups = pod_groups_of(context.observed.settings);
-  if (groups == nullptr) return true;
-  const Json* stored = context.find_dependent(*groups, context.name());
+  const auto* scheduler = gang::find_scheduler(context.observed.settings.gang_scheduler);
+  if (scheduler == nullptr) return true;
+  const Json* stored = context.find_dependent(scheduler->pod_groups, context.name());
   if (stored == nullptr) {
     Json metadata = Json::object();
     if (!context.job.metadata.annotations.empty())
       metadata.set("annotations", kube::to_json(context.job.metadata.annotations));
-    Json group = Json::object({{"metadata", std::move(metadata)}, {"spec", spec_of(context)}});
-    // Upstream's typed client writes it so.
-    if (is_volcano(context.observed.settings)) group.set("status", Json::object());
-    context.create(*groups, context.name(), std::move(group), kBeforePods, "FailedCreatePodGroup");
+    Json group =
+        Json::object({{"metadata", std::move(metadata)}, {"spec", spec_of(context, *scheduler)}});
+    if (scheduler->has_empty_members) group.set("status", Json::object());
+    context.create(scheduler->pod_groups, context.name(), std::move(group), kBeforePods,
+                   "FailedCreatePodGroup");
   } else if (const kube::ObjectMeta meta = kube::ObjectMeta::of(*stored);
              meta.controller() && !context.is_owner_of(*stored)) {
     return context.block(
         fmt::format("PodGroup {} belongs to {} {}; delete that, or give this job another name",
                     context.name(), meta.controller()->kind, meta.controller()->name));
   } else {
-    update_group(context, *groups, *stored, spec_of(context));
+    update_group(context, *scheduler, *stored);
   }
-  if (!is_volcano(context.observed.settings) || !context.observed.pods.empty()) return true;
-  const std::string_view phase =
-      stored ? stored->get("status").get_string("phase") : std::string_view();
-  if (!phase.empty() && phase != "Pending") return true;
+  if (!scheduler->is_admitted || !context.observed.pods.empty() ||
+      scheduler->is_admitted(stored ? *stored : Json()))
+    return true;
   if (!context.status.lastReconcileTime)
     context.status.lastReconcileTime = context.observed.now.whole_seconds();
   return false;
@@ -130,17 +116,12 @@ void remove_pod_group(V1JobContext& context) {
 
 void decorate_for_gang(const Settings& settings, std::string_view job_name, std::string_view type,
                        Json& pod_template) {
-  if (settings.gang_scheduler.empty()) return;
+  const auto* scheduler = gang::find_scheduler(settings.gang_scheduler);
+  if (scheduler == nullptr) return;
   Json& spec = pod_template["spec"];
   if (spec.get_string("schedulerName").empty())
-    spec.set("schedulerName", gang_scheduler_name(settings));
-  if (is_volcano(settings))
-    kube::add_annotations(pod_template,
-                          {{std::string(gang::kVolcanoAnnotation), std::string(job_name)},
-                           {"volcano.sh/task-spec", std::string(type)}});
-  else
-    kube::add_labels(pod_template,
-                     {{std::string(gang::kCoschedulingLabel), std::string(job_name)}});
+    spec.set("schedulerName", gang::scheduler_name(settings.gang_scheduler));
+  scheduler->mark(pod_template, job_name, type);
 }
 
 }  // namespace trainer::v1

@@ -39,7 +39,6 @@ bool is_out_of_retries(const JobStatus& status);
 bool is_out_of_time(const JobStatus& status);
 
 // gang.cc
-std::string_view gang_scheduler_name(const Settings& settings);  // "" without gangs
 // Returns whether pods may be created.
 bool sync_pod_group(V1JobContext& context);
 void remove_pod_group(V1JobContext& context);

@@ -7,6 +7,7 @@
 
 #include "kube/model/pod_template.hh"
 #include "kube/model/resources.hh"
+#include "runtimes/gang/gang_scheduler.hh"
 #include "runtimes/v1/environment.hh"
 #include "runtimes/v1/policies.hh"
 #include "runtimes/v1/validate.hh"
@@ -110,7 +111,7 @@ void warn_about_templates(V1JobContext& context) {
                    "replica spec");
       break;
     }
-  const std::string_view scheduler = gang_scheduler_name(context.observed.settings);
+  const std::string_view scheduler = gang::scheduler_name(context.observed.settings.gang_scheduler);
   if (!scheduler.empty() && has_scheduler_of_its_own(context, scheduler))
     context.note("Warning", context.framework.template_scheduler_reason,
                  "Another scheduler is specified when gang-scheduling is enabled and it will not "

@@ -5,7 +5,7 @@
 #include "controller/registration/cluster_role.hh"
 #include "kube/model/json_text.hh"
 #include "kube/tests/merge_patch.hh"
-#include "runtimes/gang/pod_group.hh"
+#include "runtimes/gang/gang_scheduler.hh"
 #include "tests/component/idle_manager.hh"
 #include "tests/support/catch.hh"
 
@@ -225,7 +225,7 @@ TEST_CASE_METHOD(V1Fixture, "an MPIJob goes on once another owner's object of it
 TEST_CASE("with Volcano pods wait until their PodGroup is queued") {
   V1Fixture peer(v1_jobs("volcano"));
   CHECK(peer.sent() == Lines{"PATCH " + kPyTorchJobsPath + "/p/status", "POST " + kGroups + " p"});
-  auto& groups = peer.cache<kube::StoredObject>(all_of(gang::kVolcanoPodGroups));
+  auto& groups = peer.cache<kube::StoredObject>(all_of(gang::volcano().pod_groups));
   const auto found = groups.find({"n", "p"});
   REQUIRE(found);
   Json queued = *found->object();

@@ -10,7 +10,7 @@
 #include "controller/kinds/v1/job_controller.hh"
 #include "controller/kinds/v1/webhooks.hh"
 #include "kube/model/resources.hh"
-#include "runtimes/gang/pod_group.hh"
+#include "runtimes/gang/gang_scheduler.hh"
 #include "runtimes/v1/plan.hh"
 
 namespace trainer::v1 {
@@ -81,7 +81,7 @@ std::vector<kube::PolicyRule> rules(const Framework& framework) {
       {"", {""}, {"services"}, {}, {"create", "delete", "get", "list", "watch"}},
       {"", {""}, {"events"}, {}, {"create", "patch"}},
       {"With a gang scheduler.",
-       {gang::kVolcanoPodGroups.group, gang::kCoschedulingPodGroups.group},
+       {gang::volcano().pod_groups.group, gang::coscheduling().pod_groups.group},
        {"podgroups"},
        {},
        {"create", "delete", "get", "list", "patch", "watch"}}};

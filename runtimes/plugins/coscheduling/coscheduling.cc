@@ -1,8 +1,8 @@
 // This plugin makes gangs for the coscheduling plugin of kubernetes-sigs/scheduler-plugins
 // (Kubeflow Trainer, pkg/runtime/framework/plugins/coscheduling).
-#include "kube/model/pod_template.hh"
-#include "runtimes/gang/pod_group.hh"
-#include "runtimes/pipeline/gang.hh"
+#include <utility>
+
+#include "runtimes/gang/gang_scheduler.hh"
 #include "runtimes/pipeline/plugin.hh"
 #include "runtimes/pipeline/pod_group.hh"
 
@@ -26,18 +26,14 @@ bool Coscheduling::is_active(const Draft& draft) const {
 }
 
 void Coscheduling::enforce_pod_group_policy(Draft& draft) const {
-  const std::vector<bool> members = gang_members(draft);
-  for (std::size_t i = 0; i < members.size(); ++i)
-    if (members[i])
-      draft.set_metadata(i, "labels", gang::kCoschedulingLabel, draft.name(), source());
+  mark_gang(draft, gang::coscheduling(), source());
 }
 
 void Coscheduling::add_dependents(Draft& draft) const {
-  DependentObject group = make_pod_group(draft, gang::kCoschedulingPodGroups);
-  group.object["spec"].set(
-      "scheduleTimeoutSeconds",
-      draft.pod_group_policy()->coscheduling->scheduleTimeoutSeconds.value_or(60));
-  draft.dependents.push_back(std::move(group));
+  gang::GroupRequest request;
+  request.timeout_seconds =
+      draft.pod_group_policy()->coscheduling->scheduleTimeoutSeconds.value_or(60);
+  draft.dependents.push_back(make_pod_group(draft, gang::coscheduling(), std::move(request)));
 }
 
 std::unique_ptr<const Plugin> make_coscheduling() {

@@ -2,10 +2,10 @@
 #include <fmt/format.h>
 
 #include <string>
+#include <utility>
 
 #include "kube/model/pod_template.hh"
-#include "runtimes/gang/pod_group.hh"
-#include "runtimes/pipeline/gang.hh"
+#include "runtimes/gang/gang_scheduler.hh"
 #include "runtimes/pipeline/plugin.hh"
 #include "runtimes/pipeline/pod_group.hh"
 
@@ -74,25 +74,22 @@ bool Volcano::is_active(const Draft& draft) const {
 }
 
 void Volcano::enforce_pod_group_policy(Draft& draft) const {
-  const std::vector<bool> members = gang_members(draft);
-  for (std::size_t i = 0; i < members.size(); ++i)
-    if (members[i])
-      draft.set_metadata(i, "annotations", gang::kVolcanoAnnotation, draft.name(), source());
+  mark_gang(draft, gang::volcano(), source());
 }
 
 void Volcano::add_dependents(Draft& draft) const {
   const VolcanoPolicy* policy = policy_of(draft.runtime);
-  DependentObject group = make_pod_group(draft, gang::kVolcanoPodGroups);
-  kube::Json& spec = group.object["spec"];
+  gang::GroupRequest request;
   if (const auto queue = draft.annotations.find(kQueueAnnotation); queue != draft.annotations.end())
-    spec.set("queue", queue->second);
-  if (std::string priority = priority_class(draft); !priority.empty())
-    spec.set("priorityClassName", std::move(priority));
+    request.queue = queue->second;
+  request.priority_class = priority_class(draft);
+  DependentObject group = make_pod_group(draft, gang::volcano(), std::move(request));
   if (policy->networkTopology)
-    spec.set("networkTopology",
-             kube::Json::object({{"mode", policy->networkTopology->mode.value_or("hard")},
-                                 {"highestTierAllowed",
-                                  policy->networkTopology->highestTierAllowed.value_or(1)}}));
+    group.object["spec"].set(
+        "networkTopology",
+        kube::Json::object(
+            {{"mode", policy->networkTopology->mode.value_or("hard")},
+             {"highestTierAllowed", policy->networkTopology->highestTierAllowed.value_or(1)}}));
   draft.dependents.push_back(std::move(group));
 }
 

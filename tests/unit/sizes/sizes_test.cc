@@ -14,7 +14,7 @@
 #include "kube/model/resources.hh"
 #include "runtimes/admission/admission.hh"
 #include "runtimes/admission/v1job.hh"
-#include "runtimes/gang/pod_group.hh"
+#include "runtimes/gang/gang_scheduler.hh"
 #include "runtimes/jobset/plan.hh"
 #include "runtimes/plugins/registry.hh"
 #include "runtimes/trainjob/difference.hh"
@@ -238,7 +238,7 @@ void plan(const Objects& objects) {
   kube::NamedObjects known;
   known.set(snapshot_object(*job), {});
   known.set(runtime_object(*job), {.content = snapshot_of(objects.runtime), .is_new = true});
-  known.set({gang::kCoschedulingPodGroups, {"", "j"}}, {});
+  known.set({gang::coscheduling().pod_groups, {"", "j"}}, {});
   known.set({kube::kConfigMaps, {"", "j-tls-config"}}, {});
   TrainJobObserved observed{*job, objects.trainjob, known};
   observed.now = kNow;
