@@ -234,11 +234,11 @@ def test_reports_by_annotation_never_disturb(cluster):
 
 def test_pages_for_users(cluster):
     """docs/users: each block with the mark `run`, in the page's order, prints what the page shows below it."""
-    volume = {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": cluster.namespace}, "spec": {
+    volumes = {f"{cluster.namespace}-{claim}": claim for claim in ("checkpoints", "models")}
+    cluster.apply(*({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name}, "spec": {
         "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "persistentVolumeReclaimPolicy": "Delete",
-        "claimRef": {"namespace": cluster.namespace, "name": "checkpoints"},
-        "hostPath": {"path": f"/var/tmp/{cluster.namespace}", "type": "DirectoryOrCreate"}}}
-    cluster.apply(volume)
+        "claimRef": {"namespace": cluster.namespace, "name": claim},
+        "hostPath": {"path": f"/var/tmp/{name}", "type": "DirectoryOrCreate"}}} for name, claim in volumes.items()))
     ran = []
     try:
         for page in pages.USERS:
@@ -255,8 +255,8 @@ def test_pages_for_users(cluster):
                     if done.returncode or not pages.is_shown(shown.text, done.stdout, cluster.namespace):
                         raise Failed(f"{block}: exit {done.returncode}\n{done.stdout}{done.stderr}")
     finally:
-        run("kubectl", "delete", "persistentvolume", cluster.namespace, "--wait=false")
-    assert set(ran) == {"first-job", "several-nodes", "checkpoints"}, ran
+        run("kubectl", "delete", "persistentvolume", *volumes, "--wait=false")
+    assert set(ran) == {"first-job", "several-nodes", "checkpoints", "pipelines"}, ran
 
 
 def test_suspended_costs_nothing_and_resumes(cluster):
