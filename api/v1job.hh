@@ -1,6 +1,7 @@
 // The API kubeflow.org/v1 has PyTorchJob, TFJob, XGBoostJob, PaddleJob, JAXJob and MPIJob of the
-// Training Operator. One struct holds the members of the specs of all kinds; those of other kinds
-// are absent. Pod templates stay Json. Member names equal those of the API.
+// Training Operator, and kubeflow.org/v2beta1 has MPIJob of mpi-operator. One struct holds the
+// members of the specs of all kinds; those of other kinds are absent. Pod templates stay Json.
+// Member names equal those of the API.
 #pragma once
 
 #include <cstdint>
@@ -83,14 +84,19 @@ using ReplicaSpecs = std::map<std::string, ReplicaSpec, std::less<>>;
 
 struct JobSpec {
   RunPolicy runPolicy;
-  ReplicaSpecs replicaSpecs;  // by role; its member has another name in each kind
+  ReplicaSpecs replicaSpecs;       // by role; its member has another name in each kind
+  bool has_replica_specs = false;  // the member exists, perhaps without roles
   std::optional<ElasticPolicy> elasticPolicy;
   std::optional<std::string> nprocPerNode;     // PyTorchJob
   std::string successPolicy;                   // TFJob
   bool enableDynamicWorker = false;            // TFJob
   std::optional<std::int32_t> slotsPerWorker;  // MPIJob
-  std::string mainContainer;                   // MPIJob
-  std::optional<std::string> cleanPodPolicy;   // MPIJob; runPolicy's goes first
+  std::string mainContainer;                   // MPIJob v1
+  std::optional<std::string> cleanPodPolicy;   // MPIJob v1; runPolicy's goes first
+  std::optional<bool> runLauncherAsWorker;     // MPIJob v2beta1
+  std::string sshAuthMountPath;                // MPIJob v2beta1
+  std::string launcherCreationPolicy;          // MPIJob v2beta1
+  std::string mpiImplementation;               // MPIJob v2beta1
   kube::Json unknown;
   // Describes all members except replicaSpecs. A kind's schema is described with its CRD
   // (api/kinds).

@@ -5,7 +5,7 @@ import re
 # Each line is an order: a folder (with those below it) may include what is left of it in the line, never what is right of it.
 ORDERS = (
     ("subprojects/kube/model", "subprojects/kube/server", "api", "runtimes/views", "runtimes/lifecycle", "runtimes/jobset", "runtimes/gang", "runtimes/pipeline",
-     "runtimes/plugins", "runtimes/trainjob", "runtimes/v1", "runtimes/batch", "runtimes/admission", "runtimes/builtin", "controller"),
+     "runtimes/plugins", "runtimes/trainjob", "runtimes/v1", "runtimes/mpijob", "runtimes/batch", "runtimes/admission", "runtimes/builtin", "controller"),
     ("subprojects/kube/model", "subprojects/kube/client", "subprojects/kube/manager", "controller"),
     # This is the order of controller/meson.build. The reconcilers meet local mode only through the API.
     ("controller/config", "controller/ssh", "controller/admission", "controller/registration", "controller/status", "controller/kinds", "controller/process",
@@ -22,7 +22,7 @@ ONLY = {
     "runtimes": ("runtimes", "api", "subprojects/kube/model"),
 }
 # Kinds know nothing of each other: runtimes/lifecycle and runtimes/views have the rules that they share.
-APART = ("runtimes/trainjob", "runtimes/v1", "runtimes/batch")
+APART = ("runtimes/trainjob", "runtimes/v1", "runtimes/mpijob", "runtimes/batch")
 TOPS = ("api", "runtimes", "controller", "subprojects/kube/model", "subprojects/kube/server", "subprojects/kube/client",
         "subprojects/kube/manager", "subprojects/local/kinds", "subprojects/local/node", "subprojects/local/server")
 INCLUDE = re.compile(r'\s*#\s*include\s+"([^"]+)"')

@@ -14,7 +14,9 @@ tl::expected<V1Job, kube::FieldErrors> read_job(const kube::Json& object,
   job.metadata = kube::ObjectMeta::of(object);
   if (const kube::Json* value = object.find("spec"); value && !value->is_null()) {
     wire::read(*value, spec, job.spec, errors);
-    if (const kube::Json* roles = value->find(replica_specs); roles && !roles->is_null())
+    const kube::Json* const roles = value->find(replica_specs);
+    job.spec.has_replica_specs = roles && !roles->is_null();
+    if (job.spec.has_replica_specs)
       wire::read(*roles, wire::FieldPath(spec, replica_specs), job.spec.replicaSpecs, errors);
     if (job.spec.unknown.is_object()) job.spec.unknown.erase(replica_specs);
   }

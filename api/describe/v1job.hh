@@ -97,6 +97,16 @@ void JobSpec::describe(D& d) {
       .doc("The container of a worker that the launcher reaches; the first one by default.");
   d.field("cleanPodPolicy", &JobSpec::cleanPodPolicy)
       .doc("As runPolicy.cleanPodPolicy, where that is absent.");
+  d.field("runLauncherAsWorker", &JobSpec::runLauncherAsWorker)
+      .doc("At v2beta1: whether the launcher is one of the hosts, too.");
+  d.field("sshAuthMountPath", &JobSpec::sshAuthMountPath)
+      .doc("At v2beta1: the folder of the SSH keys in the first container of each pod.");
+  d.field("launcherCreationPolicy", &JobSpec::launcherCreationPolicy)
+      .doc(
+          "At v2beta1: AtStartup, or WaitForWorkersReady for a launcher that is created once all "
+          "workers are ready.");
+  d.field("mpiImplementation", &JobSpec::mpiImplementation)
+      .doc("At v2beta1: OpenMPI, Intel or MPICH.");
 }
 
 template <class D>

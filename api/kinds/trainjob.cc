@@ -15,7 +15,12 @@ ApiKind trainjob_kind() {
        "Per cent, as the training code reports it"},
       {"Runtime", "string", ".spec.runtimeRef.name", "The blueprint"},
       kAgeColumn,
-      {"Reason", "string", ".status.reason", "Why the job stands there", 1}};
+      {"Reason", "string", ".status.reason", "Why the job stands there", 1},
+      {"Queue", "string", R"(.metadata.labels.kueue\.x-k8s\.io/queue-name)", "The queue of Kueue",
+       1},
+      {"Attempt", "integer", ".status.restarts", "TRAINER_ATTEMPT of the pods; none: 0", 1},
+      {"First Failure", "string", ".status.firstFailure.pod", "The pod that failed first", 1},
+      {"Waiting For", "string", ".status.message", "The reason as a sentence", 1}};
   return {kTrainJobs,
           {{.name = "v1alpha1", .make_schema = root_schema<TrainJob>, .columns = columns}}};
 }

@@ -71,6 +71,7 @@ Json webhook_json(const Webhook& webhook, const WebhookTarget& target,
                                            {"resources", Json::array({resource.plural})}})})},
       {"sideEffects", "None"},
   });
+  if (webhook.is_exact) json.set("matchPolicy", "Exact");
   if (!webhook.object_selector.is_null()) json.set("objectSelector", webhook.object_selector);
   if (webhook.timeout_seconds) json.set("timeoutSeconds", *webhook.timeout_seconds);
   return json;

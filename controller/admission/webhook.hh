@@ -29,6 +29,9 @@ struct Webhook {
   std::string path;
   kube::Resource resource;
   bool is_for_updates = true;  // reviews updates besides creates
+  // Requests at other versions of the resource are not converted and sent as well (matchPolicy
+  // Exact).
+  bool is_exact = false;
   std::vector<MatchCondition> conditions;
   // It must always be possible to remove finalizers from objects that are being deleted, also if
   // the rules have changed since their creation.

@@ -69,7 +69,10 @@ CLI::App* add_logs(CLI::App& app, AllOptions& all) {
 CLI::App* add_crds(CLI::App& app, AllOptions& all) {
   CLI::App* command =
       app.add_subcommand("crds", "Print or apply the CustomResourceDefinitions to install");
-  command->add_option("OPTION", all.crds.option, "Those of v1 instead: PyTorchJob and the like");
+  command->add_option(
+      "OPTION", all.crds.installed,
+      "Those of v1 (PyTorchJob and the like) or mpi (MPIJob v2beta1) instead, or of "
+      "both");
   command->add_option("--except", all.crds.except, "Not those of these names")
       ->allow_extra_args(false);
   command->add_flag("--apply", all.crds.is_applied,

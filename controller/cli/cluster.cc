@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <functional>
 #include <ostream>
@@ -11,6 +12,7 @@
 #include "kube/client/url.hh"
 #include "kube/model/json_text.hh"
 #include "kube/model/text.hh"
+#include "runtimes/views/created_version.hh"
 
 namespace trainer {
 namespace {
@@ -19,6 +21,30 @@ bool is_called(const kube::Resource& resource, const std::string& word) {
   for (const std::string& name : {kube::to_lower(resource.kind), resource.plural})
     if (word == name || word == name + "." + resource.group) return true;
   return false;
+}
+
+// Returns whether both are versions of one resource.
+bool is_same(const KindRegistration& one, const KindRegistration& other) {
+  const kube::Resource& a = one.controller.resource();
+  const kube::Resource& b = other.controller.resource();
+  return a.group == b.group && a.plural == b.plural;
+}
+
+// An object that cannot be read, or shows no version, is taken for one of the first kind: the
+// command reads it again, and reports what is wrong.
+kube::Task<const KindRegistration*> choose_version(kube::ApiClient& client, Target target,
+                                                   kube::ObjectKey key) {
+  std::vector<const KindRegistration*> all{target.kind};
+  all.insert(all.end(), target.others.begin(), target.others.end());
+  for (const KindRegistration* each : all) {
+    const auto object = co_await client.get(each->controller.resource(), key);
+    if (!object) continue;  // perhaps the cluster does not serve this version
+    const std::string_view version = created_version(*object);
+    for (const KindRegistration* one : all)
+      if (one->controller.resource().version == version) co_return one;
+    co_return each;
+  }
+  co_return target.kind;
 }
 
 }  // namespace
@@ -51,8 +77,14 @@ kube::Result<Target> find_target(const Registry& registry, const std::vector<std
   for (const KindRegistration& each : registry) {
     if (!has_hook(each)) continue;
     Target target{&each, name};
-    if (!name.empty() && (!has_kind || is_called(target.resource(), kind))) return target;
-    known.push_back(kube::to_lower(target.resource().kind) + "/NAME");
+    if (!name.empty() && (!has_kind || is_called(target.resource(), kind))) {
+      for (const KindRegistration& other : registry)
+        if (&other != &each && has_hook(other) && is_same(other, each))
+          target.others.push_back(&other);
+      return target;
+    }
+    const std::string form = kube::to_lower(target.resource().kind) + "/NAME";
+    if (std::ranges::find(known, form) == known.end()) known.push_back(form);
   }
   return kube::fail(kube::ErrorCode::kInvalid,
                     "\"{}\" names no object of a kind that this command knows: write {}",
@@ -93,6 +125,8 @@ tl::expected<OpenTarget, int> open_target(const Registry& registry, std::string_
     return tl::unexpected(kExitNoCluster);
   }
   kube::ObjectKey key{(*cluster)->ns(), target->name};
+  if (!target->others.empty())
+    target->kind = (*cluster)->run(choose_version((*cluster)->client(), *target, key));
   return OpenTarget{std::move(*target), std::move(key), std::move(*cluster)};
 }
 

@@ -83,6 +83,9 @@ std::string label_query(std::string_view key, std::string_view value);
 struct Target {
   const KindRegistration* kind = nullptr;
   std::string name;
+  // Kinds of other versions of the same resource, which have the hook, too. open_target() finds out
+  // to which of them the object belongs (runtimes/views/created_version.hh).
+  std::vector<const KindRegistration*> others = {};
   const kube::Resource& resource() const { return kind->controller.resource(); }
 };
 

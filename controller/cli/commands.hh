@@ -26,10 +26,10 @@ struct ClusterOptions {
 int run_version(OutputFormat format, Console& console);
 
 struct CrdsOptions {
-  std::string option;               // "": the CRDs of every installation
-  std::vector<std::string> except;  // names of CRDs to leave out
-  std::vector<std::string> keep;    // names of others that Helm must not delete
-  bool is_applied = false;          // into the cluster, instead of printed
+  std::vector<std::string> installed;  // options; empty: the CRDs of every installation
+  std::vector<std::string> except;     // names of CRDs to leave out
+  std::vector<std::string> keep;       // names of others that Helm must not delete
+  bool is_applied = false;             // into the cluster, instead of printed
   ClusterOptions cluster;
 };
 // Prints the CustomResourceDefinitions to install, or those of an option, as YAML documents.

@@ -95,6 +95,14 @@ CLI::App* add_command(CLI::App& app, ControllerFlags& flags) {
                    "Metrics: HOST:PORT, :PORT, or 0 for none")
       ->check(check_bind_address());
   add_training_operator_flags(*command, o);
+  command
+      ->add_flag("--enable-mpijob-v2", o.mpi_operator.is_enabled,
+                 "Reconcile MPIJobs of kubeflow.org/v2beta1 (mpiOperator.enabled)")
+      ->group("MPIJobs of v2beta1");
+  command
+      ->add_option("--mpi-gang-scheduling", o.mpi_operator.gang_scheduler,
+                   "Scheduler of whole MPIJobs: volcano, or the name of one with scheduler-plugins")
+      ->group("MPIJobs of v2beta1");
   add_upstream(*command, flags);
   command->footer(controllers_footer());
   return command;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <ostream>
+#include <set>
 
 #include "controller/cli/apply.hh"
 #include "controller/cli/cluster.hh"
@@ -48,12 +49,19 @@ kube::Task<kube::Result<void>> apply_crds(kube::ApiClient& client, std::vector<k
 
 int run_crds(const CrdsOptions& options, Console& console) {
   Registry registry = full_registry();
-  std::erase_if(registry,
-                [&options](const KindRegistration& kind) { return kind.option != options.option; });
-  if (registry.empty()) {
-    console.err << fmt::format("option {}: no kind has this name: choose v1\n", options.option);
+  std::set<std::string> known;
+  for (const KindRegistration& kind : registry)
+    if (!kind.option.empty()) known.insert(kind.option);
+  std::set<std::string> wanted(options.installed.begin(), options.installed.end());
+  for (const std::string& option : wanted) {
+    if (known.contains(option)) continue;
+    console.err << fmt::format("option {}: no kind has this name: choose from {}\n", option,
+                               fmt::join(known, ", "));
     return kExitRefused;
   }
+  if (wanted.empty()) wanted.insert("");
+  std::erase_if(registry,
+                [&wanted](const KindRegistration& kind) { return !wanted.contains(kind.option); });
   std::vector<kube::Json> crds = custom_resource_definitions(registry);
   for (const std::string& name : options.except) {
     if (std::erase_if(crds, [&name](const auto& crd) { return name_of(crd) == name; }) > 0)

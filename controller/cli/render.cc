@@ -69,9 +69,10 @@ struct Kind {
 
   Kind(const KindRegistration& registration, const RenderHook& its) : hook(&its) {
     for (const ApiKind& api : registration.crds) {
-      if (api.resource != its.resource) continue;
+      if (api.resource.group != its.resource.group || api.resource.plural != its.resource.plural)
+        continue;
       for (const KindVersion& version : api.versions)
-        if (version.is_stored) schema = version.make_schema();
+        if (version.name == its.resource.version) schema = version.make_schema();
     }
   }
   void apply_defaults(Json& object) const {
@@ -121,7 +122,8 @@ class Renderer {
     std::vector<std::string> names;
     bool has_objects = false;
     for (const Kind& kind : kinds_) {
-      if (kind.hook->render) names.push_back(kind.hook->resource.kind);
+      const std::string& name = kind.hook->resource.kind;
+      if (kind.hook->render && std::ranges::find(names, name) == names.end()) names.push_back(name);
       has_objects |= !kind.objects.empty();
     }
     if (!has_objects && !is_refused_) {

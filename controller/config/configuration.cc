@@ -180,6 +180,16 @@ void read_jobset_controller(StrictReader& reader, Configuration::JobSetControlle
   reader.read("upstreamNamespaces", config.upstreamNamespaces, kube::check_dns1123_label);
 }
 
+void read_mpi_operator(StrictReader& reader, Configuration::MPIOperator& config) {
+  reader.read("enabled", config.enabled);
+  reader.read("only", config.only);
+  if (config.only && !config.enabled)
+    reader.add(kube::required(reader.path_of("enabled"), "with `only`, it must be true"));
+  reader.read("upstreamNamespaces", config.upstreamNamespaces, kube::check_dns1123_label);
+  reader.read("gangSchedulerName", config.settings.gang_scheduler);
+  reader.read("clusterDomain", config.settings.cluster_domain);
+}
+
 // Checks names of extended resources, "DOMAIN/NAME", in which "*" is any text and "?" any
 // character.
 std::string check_device_name(std::string name) {
@@ -217,6 +227,7 @@ GateSettings read_all(const Json& document, Configuration& configuration, Findin
   root.object("tls", read_tls, configuration.tls);
   root.object("expander", read_jobset_controller, configuration.jobsetController);
   root.object("trainingOperator", read_training_operator, configuration.trainingOperator);
+  root.object("mpiOperator", read_mpi_operator, configuration.mpiOperator);
   root.object("devices", read_devices, configuration.devices);
   root.read("watchNamespace", configuration.watchNamespace);
   root.read("namespaced", configuration.namespaced);

@@ -14,12 +14,15 @@
 #include "controller/config/feature_gates.hh"
 #include "controller/config/options.hh"
 #include "kube/model/error.hh"
+#include "runtimes/mpijob/plan.hh"
 #include "runtimes/pipeline/accelerators.hh"
 #include "runtimes/v1/framework.hh"
 
 namespace trainer {
 
-// This is the Lease of the Training Operator's manager.
+// The option of an installation of V1 jobs (KindRegistration::option), and the Lease of the
+// Training Operator's manager.
+inline constexpr const char* kTrainingOperatorOption = "v1";
 inline constexpr const char* kTrainingOperatorLease = "1ca428e5.training-operator.kubeflow.org";
 
 // Member names equal the names in the file, except jobsetController (`expander`) and
@@ -103,6 +106,16 @@ struct Configuration {
     std::string pytorchInitContainerTemplateFile;
   };
 
+  // Upstream does not have this block for MPIJobs of kubeflow.org/v2beta1 (mpi-operator).
+  struct MPIOperator {
+    bool enabled = false;
+    bool only = false;  // no other kinds
+    // mpi-operator's Lease is trusted in these namespaces, besides mpi-operator and that of this
+    // process.
+    std::vector<std::string> upstreamNamespaces;
+    mpijob::MPISettings settings;  // gangSchedulerName and clusterDomain
+  };
+
   Webhook webhook;
   LeaderElection leaderElection;
   Metrics metrics;
@@ -116,6 +129,7 @@ struct Configuration {
   Tls tls;
   JobSetControllerConfig jobsetController;
   TrainingOperator trainingOperator;
+  MPIOperator mpiOperator;
   // Not upstream's: the namespace whose objects are reconciled; empty: all.
   std::string watchNamespace;
   // Upstream does not have this. The process has rights in `watchNamespace` only (empty: its own

@@ -105,6 +105,9 @@ kube::Result<ParsedConfiguration> load_configuration(const ControllerOptions& op
     configuration.watchNamespace = controller_namespace(options);
   if (options.jobset_controller_mode)
     configuration.jobsetController.mode = *options.jobset_controller_mode;
+  if (options.mpi_operator.is_enabled) configuration.mpiOperator.enabled = true;
+  if (options.mpi_operator.gang_scheduler)
+    configuration.mpiOperator.settings.gang_scheduler = *options.mpi_operator.gang_scheduler;
   auto set = configure_training_operator(options, configuration);
   if (set)
     set = set_address(configuration.health.healthProbeBindAddress, options.health_address,

@@ -44,6 +44,12 @@ struct TrainingOperatorFlags {
   std::optional<std::string> webhook_secret;
 };
 
+// These are flags of this program for MPIJobs of v2beta1.
+struct MPIOperatorFlags {
+  bool is_enabled = false;
+  std::optional<std::string> gang_scheduler;
+};
+
 // If an option has its default, the configuration file decides.
 struct ControllerOptions {
   std::string kubeconfig;         // empty: $KUBECONFIG, in-cluster, ~/.kube/config
@@ -64,6 +70,7 @@ struct ControllerOptions {
   // There are no certificates and no webhooks: only reconciles check objects.
   bool no_webhooks = false;
   TrainingOperatorFlags training_operator;
+  MPIOperatorFlags mpi_operator;
 };
 
 }  // namespace trainer

@@ -61,8 +61,9 @@ std::vector<kube::PolicyRule> all_rules(const Registry& registry) {
   for (const KindRegistration& kind : registry) by_option[kind.option].push_back(kind);
   std::vector<kube::PolicyRule> all;
   for (const auto& [option, kinds] : by_option) {
-    const std::string lease =
-        option.empty() ? Configuration::LeaderElection().resourceName : kTrainingOperatorLease;
+    const std::string lease = option == kTrainingOperatorOption
+                                  ? std::string(kTrainingOperatorLease)
+                                  : Configuration::LeaderElection().resourceName;
     for (kube::PolicyRule& rule : rules_of(kinds, lease)) {
       if (rule.option.empty()) rule.option = option;
       all.push_back(std::move(rule));

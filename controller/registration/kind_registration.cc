@@ -60,11 +60,42 @@ std::vector<std::string> concurrency_warnings(const Configuration& configuration
   return warnings;
 }
 
+namespace {
+
+// A version is served if one of the registrations serves it.
+void join(ApiKind& kind, const ApiKind& other) {
+  for (const KindVersion& version : other.versions) {
+    const auto known = std::ranges::find(kind.versions, version.name, &KindVersion::name);
+    if (known == kind.versions.end())
+      kind.versions.push_back(version);
+    else
+      known->is_served = known->is_served || version.is_served;
+  }
+}
+
+}  // namespace
+
+std::vector<ApiKind> api_kinds_of(const Registry& registry) {
+  std::vector<ApiKind> all;
+  for (const KindRegistration& kind : registry) {
+    for (const ApiKind& each : kind.crds) {
+      const auto known = std::ranges::find_if(all, [&each](const ApiKind& other) {
+        return other.resource.group == each.resource.group &&
+               other.resource.plural == each.resource.plural;
+      });
+      if (known == all.end())
+        all.push_back(each);
+      else
+        join(*known, each);
+    }
+  }
+  return all;
+}
+
 std::vector<kube::Json> custom_resource_definitions(const Registry& registry) {
   std::vector<kube::Json> all;
-  for (const KindRegistration& kind : registry) {
-    for (const ApiKind& each : kind.crds) all.push_back(custom_resource_definition(each));
-  }
+  for (const ApiKind& each : api_kinds_of(registry))
+    all.push_back(custom_resource_definition(each));
   return all;
 }
 

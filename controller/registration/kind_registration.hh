@@ -58,7 +58,10 @@ using Registry = std::vector<KindRegistration>;
 std::vector<kube::ControllerRegistration> controllers_of(const Registry& registry);
 // Returns those that a process outside the cluster publishes.
 std::vector<Webhook> published_webhooks(const Registry& registry);
-// Returns the CRDs to install, in the registry's order.
+// Returns the kinds to install, in the registry's order. Kinds of one name are one CRD, with the
+// versions of all of them.
+std::vector<ApiKind> api_kinds_of(const Registry& registry);
+// Returns the CRDs of these kinds.
 std::vector<kube::Json> custom_resource_definitions(const Registry& registry);
 // Returns the names of all webhook configurations, published or installed separately.
 std::set<std::string> configuration_names(const Registry& registry);

@@ -105,6 +105,9 @@ struct Framework {
   std::string_view template_restart_reason = "SetPodTemplateRestartPolicy";
   std::string_view template_scheduler_reason = "SetPodTemplateSchedulerName";
   bool has_webhook = true;
+  // The CRD may serve another version, whose objects belong to another controller
+  // (runtimes/views/created_version.hh).
+  bool shares_crd = false;
   // Returns whether the pod has the label job-role=master.
   bool (*is_master)(const V1Job& job, const PodSlot& slot) = nullptr;
   // Defaults that are set before the common ones; may be nullptr.

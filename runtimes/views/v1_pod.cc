@@ -91,7 +91,8 @@ const kube::JsonFilter& seen_of_pods() {
   static const kube::JsonFilter kSeen{
       "",
       kInclude,
-      {kube::metadata_with({{"deletionTimestamp"},
+      {kube::metadata_with({{"creationTimestamp"},
+                            {"deletionTimestamp"},
                             {"deletionGracePeriodSeconds"},
                             {"ownerReferences"},
                             {"labels", kInclude, {{kV1JobNameKey}, {kV1ReplicaTypeKey}}}}),
@@ -128,6 +129,8 @@ std::shared_ptr<V1PodView> view_pod(const Json& pod) {
   const Json& deadline = pod.get("spec").get("activeDeadlineSeconds");
   if (deadline.is_int()) view->active_deadline = deadline.as_int();
   view->reason = pod.get("status").get_string("reason");
+  view->message = keep_head(pod.get("status").get_string("message"), kMaxTroubleText);
+  view->created = meta.creation_timestamp;
   read_containers(*view, pod.get("status"));
   return view;
 }

@@ -14,10 +14,12 @@
 namespace trainer::v1 {
 
 struct V1PodView : trainer::PodView {
-  std::string job;                              // label training.kubeflow.org/job-name
-  std::string owner_uid;                        // the uid of its controller
-  std::string replica_type;                     // the label, in lower case: "worker"
-  std::string reason;                           // the reason in its status: "Evicted"
+  std::string job;           // label training.kubeflow.org/job-name
+  std::string owner_uid;     // the uid of its controller
+  std::string replica_type;  // the label, in lower case: "worker"
+  std::string reason;        // the reason in its status: "Evicted"
+  std::string message;       // the message beside that reason, cut
+  std::optional<kube::Time> created;
   std::int32_t restarts = 0;                    // the sum over its containers and init containers
   std::optional<std::int64_t> active_deadline;  // spec.activeDeadlineSeconds
   // The latest run of one of its containers failed (of its init containers, while it is Pending);

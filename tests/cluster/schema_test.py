@@ -433,6 +433,13 @@ def check_columns(bench):
     bench.api.call("PATCH", f"{COLLECTIONS['TrainJob']}/shown/status", {"status": {"restartBudget": "1/3+0/2"}}, "application/merge-patch+json")
     shown = kubectl("get", "trainjobs", "-n", NS, "shown", "--no-headers").stdout.split()
     bench.expect("restarts of those allowed", shown[3] == "1/3+0/2", shown)
+    status = {"firstFailure": {"pod": "shown-node-0-1-x"}, "message": "2 pods wait"}
+    bench.api.call("PATCH", f"{COLLECTIONS['TrainJob']}/shown/status", {"status": status}, "application/merge-patch+json")
+    kubectl("label", "trainjob", "-n", NS, "shown", "kueue.x-k8s.io/queue-name=research")
+    head, line = kubectl("get", "trainjobs", "-n", NS, "shown", "-o", "wide").stdout.splitlines()
+    wide = {name: line[head.index(name):].split("   ")[0] for name in ("REASON", "QUEUE", "ATTEMPT", "FIRST FAILURE", "WAITING FOR")}
+    bench.expect("columns of TrainJobs with -o wide", wide == {
+        "REASON": "Training", "QUEUE": "research", "ATTEMPT": "1", "FIRST FAILURE": "shown-node-0-1-x", "WAITING FOR": "2 pods wait"}, wide)
     bench.create("JobSet", {"suspend": True}, "shown", dry=False)
     status = {"restarts": 2, "terminalState": "Completed", "conditions": [{**CONDITION, "type": "Completed"}]}
     bench.api.call("PATCH", f"{COLLECTIONS['JobSet']}/shown/status", {"status": status}, "application/merge-patch+json")

@@ -184,7 +184,8 @@ TEST_CASE("an option's ClusterRole is printed, and an unknown option refused") {
   CHECK(refused.code == kExitRefused);
   CHECK(refused.err ==
         "option kueue: there is none of this name: choose from legacy-finalizers, "
-        "finished-marker, coscheduling, volcano, v1, v1-finished-marker, v1-mpijob, namespaced\n");
+        "finished-marker, coscheduling, volcano, mpi, v1, v1-finished-marker, v1-mpijob, "
+        "namespaced\n");
 }
 
 TEST_CASE("called as upstream's /manager, the program takes the Training Operator's flags") {

@@ -1,11 +1,12 @@
 // These tests find out, by its Lease on a scripted API server, whether the upstream JobSet
 // controller runs.
-#include "controller/kinds/jobset/upstream_lease.hh"
+#include "controller/kinds/common/upstream_lease.hh"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
+#include "controller/kinds/jobset/jobset_ownership.hh"
 #include "kube/client/task_group.hh"
 #include "kube/tests/run_task.hh"
 #include "kube/tests/scripted_peer.hh"
@@ -52,6 +53,7 @@ struct UpstreamLeaseFixture : kube::test::ScriptedPeer {
   void list(const std::string& item) { api.on("GET", kLeasesPath).answer(200, list_of(item)); }
   void follow(std::set<std::string, std::less<>> namespaces = {}) {
     UpstreamLeaseOptions options;
+    options.upstream = kUpstreamJobSetController;
     options.namespaces = std::move(namespaces);
     options.on_change = [this](bool is_held) { reported.push_back(is_held); };
     options.on_synced = [this] { is_synced = true; };

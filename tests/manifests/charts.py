@@ -46,6 +46,8 @@ COPIES = {
     "kubeflow-trainer/files/dashboard.json": "monitoring/dashboard.json",
     "kubeflow-trainer/files/roles/exclusive-placement.yaml": "overlays/exclusive-placement/rbac.yaml",
     "kubeflow-trainer/files/roles/v1.yaml": "v1/controller/cluster-role.yaml",
+    "kubeflow-trainer/files/roles/mpi.yaml": "overlays/mpi/cluster-role.yaml",
+    "kubeflow-trainer/files/mpi-webhooks.yaml": "overlays/mpi/webhooks.yaml",
     "kubeflow-trainer/files/roles/v1-mpijob.yaml": "v1/controller/mpijob-cluster-role.yaml",
     "kubeflow-trainer/files/restrict-v1-controller.yaml": "overlays/restrict-v1-controller/policy.yaml",
     "kubeflow-trainer/files/roles/data-cache.yaml": "overlays/data-cache/cluster-role.yaml",

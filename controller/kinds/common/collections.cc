@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "runtimes/trainjob/difference.hh"
+#include "runtimes/views/created_version.hh"
 
 namespace trainer {
 namespace {
@@ -24,7 +25,20 @@ kube::Watch with_index(kube::Watch watch, std::string_view name,
 
 kube::StoredObjectTransform jobset_transform() {
   return kube::StoredObjectTransform(
-      kJobSets, kube::Fingerprint{seen_of_managed_fields(), owned_template_fields});
+      kJobSets, kube::Fingerprint{{seen_of_managed_fields()}, owned_template_fields});
+}
+
+kube::StoredObjectTransform versioned_transform(const kube::Resource& resource) {
+  return kube::StoredObjectTransform(
+      resource, kube::Fingerprint{seen_of_created_version(), version_fingerprint});
+}
+
+StoredCache::Transform children_transform(const kube::Resource& resource, std::string_view kind) {
+  return [whole = kube::StoredObjectTransform(resource),
+          kind](std::string_view text) mutable -> std::shared_ptr<kube::StoredObject> {
+    auto owner = kube::transform_owner(text);
+    return owner && owner->controller_kind == kind ? whole(text) : owner;
+  };
 }
 
 JobCache::Transform job_transform() {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "controller/config/configuration.hh"
-#include "controller/kinds/jobset/upstream_lease.hh"
+#include "controller/kinds/common/upstream_lease.hh"
 #include "kube/manager/manager_metrics.hh"
 #include "runtimes/jobset/conditions.hh"
 #include "runtimes/jobset/measures.hh"
@@ -64,6 +64,7 @@ std::vector<kube::BackgroundTask> JobSetController::tasks() {
   std::vector<kube::BackgroundTask> tasks;
   if (is_mode_known_) return tasks;
   UpstreamLeaseOptions options;
+  options.upstream = kUpstreamJobSetController;
   options.namespaces = settings_.upstream_namespaces;
   options.on_change = [this](bool is_held) { upstream_changed(is_held); };
   options.on_synced = [this] { is_mode_known_ = true; };

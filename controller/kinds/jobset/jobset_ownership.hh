@@ -10,11 +10,16 @@
 #include <vector>
 
 #include "controller/config/options.hh"
+#include "controller/kinds/common/upstream_lease.hh"
 
 namespace trainer {
 
 // spec.managedBy of JobSets that this controller manages and the upstream controller ignores.
 inline constexpr std::string_view kManagedByTrainer = "trainer.kubeflow.org/jobset-expander";
+
+inline constexpr UpstreamController kUpstreamJobSetController{
+    "JobSet controller", "6d4f6a47.jobset.x-k8s.io", "jobset-system",
+    "jobset-validating-webhook-configuration", "expander.upstreamNamespaces"};
 
 // This holds the configured mode, whether a JobSet controller runs here, and whether upstream's
 // runs. Concurrency: written on the control loops' thread; mode() may be called on any thread.

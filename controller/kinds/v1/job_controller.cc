@@ -6,6 +6,7 @@
 
 #include "kube/manager/manager_metrics.hh"
 #include "runtimes/v1/measures.hh"
+#include "runtimes/views/created_version.hh"
 
 namespace trainer::v1 {
 namespace {
@@ -52,6 +53,10 @@ void JobController::on_service(const Stored& before, const Stored& after) {
   if (after) return;
   context().router.enqueue_owner(context().id, before->object_key.ns, before->controller_uid,
                                  Debounce::kShort);
+}
+
+bool JobController::is_reconciled(const kube::StoredObject& stored) const {
+  return !framework_.shares_crd || is_created_at(stored.fingerprint, framework_.resource.version);
 }
 
 Task<V1JobPlan> JobController::plan(const Subject& subject) {

@@ -42,6 +42,7 @@ class JobController final : public kube::PlannedController<DecodedJob, JobMemory
   const kube::FieldErrors* errors_of(const DecodedJob& decoded) const override {
     return decoded ? nullptr : &decoded.error();
   }
+  bool is_reconciled(const kube::StoredObject& stored) const override;
   kube::Task<V1JobPlan> plan(const Subject& subject) override;
   void measure(const Subject& subject) override;
   void on_status(const Subject& subject, const V1JobPlan& plan) override;

@@ -29,7 +29,9 @@ std::vector<Watch> watches(const Framework& framework, const Settings& settings)
   using Self = JobController;
   std::vector<Watch> watches{
       Watch::only_read<StoredObject>(all_of(framework.resource),
-                                     kube::StoredObjectTransform(framework.resource)),
+                                     framework.shares_crd
+                                         ? versioned_transform(framework.resource)
+                                         : kube::StoredObjectTransform(framework.resource)),
       indexed_v1_pods(Watch::of<Self, V1PodView>(v1_pods(), v1_pod_transform(), &Self::on_pod))};
   if (framework.has_services) {
     watches.push_back(indexed_by_controller(

@@ -7,7 +7,7 @@
 namespace trainer::v1 {
 
 // V1 jobs have manifests of their own (KindRegistration::option).
-inline constexpr const char* kOption = "v1";
+inline constexpr const char* kOption = kTrainingOperatorOption;
 
 KindRegistration job_registration(const KindOptions& options, const Framework& framework);
 

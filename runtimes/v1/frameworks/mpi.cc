@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "api/kinds/v1job_schema.hh"
 #include "kube/model/patch.hh"
 #include "kube/model/pod_template.hh"
 #include "kube/model/resources.hh"
@@ -308,7 +309,23 @@ void update_status(V1JobContext& context) {
   if (workers && !context.leaves_pods) report_evictions(context, *workers);
 }
 
+// The CRD has the members of v2beta1 at v1, too.
+void warn_of_other_version(const JobSpec& spec, std::vector<std::string>& out) {
+  const std::pair<std::string_view, bool> members[] = {
+      {"runLauncherAsWorker", spec.runLauncherAsWorker.has_value()},
+      {"sshAuthMountPath", !spec.sshAuthMountPath.empty()},
+      {"launcherCreationPolicy", !spec.launcherCreationPolicy.empty()},
+      {"mpiImplementation", !spec.mpiImplementation.empty()}};
+  for (const auto& [member, is_set] : members)
+    if (is_set)
+      out.push_back(fmt::format(
+          "spec.{}: has no effect at kubeflow.org/v1, where a launcher reaches its workers by "
+          "kubectl exec; write apiVersion kubeflow.org/v2beta1 for a job that uses SSH",
+          member));
+}
+
 void warn(const V1Job& job, std::vector<std::string>& out) {
+  warn_of_other_version(job.spec, out);
   const ReplicaSpec* workers = find_spec(job, kWorker);
   if (workers == nullptr) return;
   const auto& containers = workers->template_.get("spec").get_array("containers");
@@ -339,6 +356,7 @@ const Framework kMPIJob{
     .template_restart_reason = "SettedPodTemplateRestartPolicy",
     .template_scheduler_reason = "SettedPodTemplateSchedulerName",
     .has_webhook = false,
+    .shares_crd = true,
     .is_master = is_master,
     .set_defaults = set_defaults,
     .check = check,
@@ -349,7 +367,7 @@ const Framework kMPIJob{
     .update_status = update_status,
     .sync_dependents = sync_dependents,
     .dependents = {kube::kServiceAccounts, kube::kConfigMaps, kube::kRoles, kube::kRoleBindings},
-    .crd = {.members = {"slotsPerWorker", "mainContainer", "cleanPodPolicy"}, .is_age_first = true},
+    .crd = {.members = kMPIJobMembers, .is_age_first = true},
 };
 
 }  // namespace trainer::v1::mpi

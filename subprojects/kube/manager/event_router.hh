@@ -18,15 +18,12 @@ namespace kube {
 // status of this process, or a status of this process that only changed counters.
 enum class ChangeSource { kOthers, kOwnStatus, kOwnCounters };
 
-// The router has the queues of all controllers, and the owner index: uid -> (controller, key).
-// Concurrency: the control loops' thread.
+// The router has the queues of all controllers, and an owner index for each: uid -> key.
+// Controllers of several versions of one resource have the same uids. Concurrency: the control
+// loops' thread.
 class EventRouter {
  public:
   using Enqueue = std::function<void(const ObjectKey& key, Debounce debounce)>;
-  struct Owner {
-    std::size_t controller;
-    ObjectKey key;
-  };
 
   EventRouter() = default;
   EventRouter(const EventRouter&) = delete;
@@ -35,6 +32,7 @@ class EventRouter {
   // Returns the controller's id.
   std::size_t add_controller(Enqueue enqueue) {
     queues_.push_back(std::move(enqueue));
+    owners_.emplace_back();
     return queues_.size() - 1;
   }
   void enqueue(std::size_t controller, const ObjectKey& key, Debounce debounce) {
@@ -45,10 +43,8 @@ class EventRouter {
   // into an owner reference, and the garbage collector counts only owners of the same namespace.
   const ObjectKey* find_owner(std::size_t controller, std::string_view ns,
                               const std::string& uid) const {
-    const auto at = owners_.find(uid);
-    if (at == owners_.end()) return nullptr;
-    const Owner& owner = at->second;
-    return owner.controller == controller && owner.key.ns == ns ? &owner.key : nullptr;
+    const auto at = owners_[controller].find(uid);
+    return at != owners_[controller].end() && at->second.ns == ns ? &at->second : nullptr;
   }
   // Enqueues that object. Returns false if there is none.
   bool enqueue_owner(std::size_t controller, std::string_view ns, const std::string& uid,
@@ -58,8 +54,12 @@ class EventRouter {
     return key != nullptr;
   }
 
-  void set_owner(const std::string& uid, Owner owner) { owners_[uid] = std::move(owner); }
-  void remove_owner(const std::string& uid) { owners_.erase(uid); }
+  void set_owner(std::size_t controller, const std::string& uid, ObjectKey key) {
+    owners_[controller][uid] = std::move(key);
+  }
+  void remove_owner(std::size_t controller, const std::string& uid) {
+    owners_[controller].erase(uid);
+  }
 
   ChangeSource source() const { return source_; }
   // Returns the debounce of the change that handlers see. nullopt says that no reconcile is needed,
@@ -85,7 +85,7 @@ class EventRouter {
 
  private:
   std::vector<Enqueue> queues_;
-  std::unordered_map<std::string, Owner> owners_;
+  std::vector<std::unordered_map<std::string, ObjectKey>> owners_;  // by controller
   ChangeSource source_ = ChangeSource::kOthers;
 };
 

@@ -92,23 +92,30 @@ Task<Executor::Outcome> Executor::run_stage(std::vector<Action> stage) {
   if (stage.size() == 1) {  // nearly always
     std::string reason = stage.front().failure_reason;
     Resource resource = stage.front().resource;
+    std::string name = stage.front().key.name;
     Action only = std::move(stage.front());
     auto done = co_await run_one(std::move(only));
     if (done) {
       outcome.has_changed = *done;
     } else {
-      outcome.failure = ActionFailure{done.error(), std::move(reason), std::move(resource)};
+      outcome.failure =
+          ActionFailure{done.error(), std::move(reason), std::move(resource), std::move(name)};
     }
     co_return outcome;
   }
   const auto spawn = [this](Action action) {
     return asio::co_spawn(io_, run_one(std::move(action)), asio::deferred);
   };
-  std::vector<std::pair<std::string, Resource>> written;
+  struct Write {
+    std::string reason;
+    Resource resource;
+    std::string name;
+  };
+  std::vector<Write> written;
   std::vector<decltype(spawn(std::declval<Action>()))> running;
   running.reserve(stage.size());
   for (auto& action : stage) {
-    written.emplace_back(action.failure_reason, action.resource);
+    written.push_back({action.failure_reason, action.resource, action.key.name});
     running.push_back(spawn(std::move(action)));
   }
   auto [order, exceptions, results] =
@@ -122,10 +129,11 @@ Task<Executor::Outcome> Executor::run_stage(std::vector<Action> stage) {
     if (results[i]) {
       outcome.has_changed = outcome.has_changed || *results[i];
     } else if (!failure) {
-      failure = ActionFailure{results[i].error(), written[i].first, written[i].second};
+      failure = ActionFailure{results[i].error(), written[i].reason, written[i].resource,
+                              written[i].name};
     } else {
       const Error& other = results[i].error();
-      if (failure->reason == written[i].first && failure->error.message.size() < kMaxMessage)
+      if (failure->reason == written[i].reason && failure->error.message.size() < kMaxMessage)
         failure->error.message += "\n" + other.message;
       auto& within = failure->error.retry_within;
       if (other.retry_within) within = std::min(within.value_or(kUnseen), *other.retry_within);

@@ -21,6 +21,7 @@ struct ActionFailure {
   Error error;
   std::string reason;
   Resource resource;  // the resource of the object that was to be written
+  std::string name;   // its name
 };
 
 // Concurrency: the control loops' thread; several plans may run at a time, each for another object.

@@ -150,12 +150,12 @@ void Manager::connect_primary(Running& running) {
   running.primary = cache;
   cache->add_event_handler([this, &running](const auto& before, const auto& after) {
     if (before && (!after || after->uid != before->uid)) {
-      router_.remove_owner(before->uid);
+      router_.remove_owner(running.id, before->uid);
       running.plan_runner.forget(before->uid);
       running.controller->forget(before->uid);
     }
     const auto& key = (after ? after : before)->object_key;
-    if (after) router_.set_owner(after->uid, {running.id, key});
+    if (after) router_.set_owner(running.id, after->uid, key);
     const bool is_update = before && after && before->uid == after->uid;
     if (is_update && running.statuses.is_own_write(key, after->resource_version)) return;
     if (const auto debounce = router_.debounce_of_change()) enqueue(running, key, *debounce);

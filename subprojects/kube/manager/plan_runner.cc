@@ -132,7 +132,7 @@ void PlanRunner::keep_refusal(const ObjectRef& object, const ActionFailure& fail
   const auto [at, is_new] = refused_.try_emplace(object.uid);
   Refused& refused = at->second;
   if (is_new) refused.since = now;
-  refused.refusal = {failure.resource, error.message, error.code};
+  refused.refusal = {failure.resource, error.message, error.code, failure.name};
   refused.is_certain = is_decided(error) || now - refused.since >= kLasting;
 }
 

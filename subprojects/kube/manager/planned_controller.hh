@@ -47,6 +47,7 @@ class PlannedController : public Controller {
       stored = objects_.find(key);
     }
     if (!stored) co_return co_await reconcile_gone(std::move(key));
+    if (!is_reconciled(*stored)) co_return Requeue{};
     Subject subject{stored, decoded_->of(stored), memory_of(stored->uid)};
     subject.memory->objects.age();
     subject.memory->warning.is_new = false;
@@ -95,6 +96,8 @@ class PlannedController : public Controller {
 
   // ---- what a kind may supply
 
+  // False leaves the object alone, also if it cannot be decoded: another controller has it.
+  virtual bool is_reconciled(const StoredObject& /*stored*/) const { return true; }
   // Returns why the object could not be decoded; nullptr if it could.
   virtual const FieldErrors* errors_of(const Decoded& /*decoded*/) const { return nullptr; }
   // Reports the object that could not be decoded.

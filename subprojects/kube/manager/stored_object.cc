@@ -41,7 +41,9 @@ std::shared_ptr<StoredObject> transform_header(const Json& object) {
 JsonFilter head_of(const std::optional<Fingerprint>& fingerprint) {
   using enum JsonFilter::Members;
   std::vector<JsonFilter> metadata{{"ownerReferences"}};
-  if (fingerprint) metadata.push_back(fingerprint->of_metadata);
+  if (fingerprint)
+    metadata.insert(metadata.end(), fingerprint->of_metadata.begin(),
+                    fingerprint->of_metadata.end());
   const JsonFilter conditions{"conditions", kInclude, {{"type"}, {"status"}}};
   return {"",
           kInclude,

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "kube/model/compressed_text.hh"
 #include "kube/model/json.hh"
@@ -34,7 +35,7 @@ struct StoredObject {
 // A Fingerprint computes a number from parts of metadata, before managedFields are removed from the
 // text, so that two versions of an object can be compared by it.
 struct Fingerprint {
-  JsonFilter of_metadata;  // the members of metadata that `compute` reads
+  std::vector<JsonFilter> of_metadata;  // the members of metadata that `compute` reads
   std::optional<std::uint64_t> (*compute)(const Json& object) = nullptr;
 };
 

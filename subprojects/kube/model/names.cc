@@ -58,9 +58,9 @@ bool matches_qualified(std::string_view name) {
 std::string mismatch(std::string_view rule, std::string_view regex,
                      std::initializer_list<std::string_view> examples) {
   std::string text(rule);
-  text += " (";
+  text += " (";  // upstream has two spaces between examples
   for (const auto example : examples)
-    text += fmt::format("{}'{}', ", example == *examples.begin() ? "e.g. " : "or ", example);
+    text += fmt::format("{}'{}', ", example == *examples.begin() ? "e.g. " : " or ", example);
   return text + fmt::format("regex used for validation is '{}')", regex);
 }
 

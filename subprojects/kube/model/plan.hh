@@ -63,6 +63,7 @@ struct Refusal {
   Resource resource;    // the resource of the object that was to be written
   std::string message;  // names the object and the component that refused it
   ErrorCode code = ErrorCode::kInternal;
+  std::string name = {};  // the name of that object
 };
 
 // The events of this object, in the namespace of the plan's object, say why it makes no progress.

@@ -139,7 +139,7 @@ struct Fixture : kube::test::ScriptedPeer {
         router.add_controller([this](const kube::ObjectKey& key, Debounce debounce) {
           enqueued.push_back(key.name + (debounce == Debounce::kNone ? " now" : " later"));
         }));
-    router.set_owner("u1", {0, {"n", "x"}});
+    router.set_owner(0, "u1", {"n", "x"});
     // The manager has this handler of a primary collection, too.
     cache<kube::StoredObject>(kAllWidgets)
         .add_event_handler([this](const auto&, const auto& after) {
@@ -832,7 +832,7 @@ TEST_CASE_METHOD(Fixture, "a plan that writes nothing and asks again at once wai
 }
 
 TEST_CASE_METHOD(Fixture, "of an object that was deleted meanwhile no counters wait") {
-  router.remove_owner("u1");
+  router.remove_owner(0, "u1");
   CHECK(run(kWidgets, with_status({}, true)).value() == std::nullopt);
   CHECK(asked().empty());
 }

@@ -87,7 +87,7 @@ struct Fixture : kube::test::ScriptedPeer {
     caches.add(kAllWidgets, registration.watches.front().make_cache, true);
     const std::size_t id = router.add_controller([](const kube::ObjectKey&, kube::Debounce) {});
     statuses.set_controller(id);
-    router.set_owner("u1", {id, {"n", "x"}});
+    router.set_owner(id, "u1", {"n", "x"});
     plan_runner = std::make_unique<kube::PlanRunner>(registration, executor, statuses, events,
                                                      clock, metrics, log);
     controller = std::make_unique<WidgetController>(kube::ControllerContext{

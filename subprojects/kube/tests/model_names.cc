@@ -8,7 +8,7 @@ const std::string k64(64, 'a');
 const std::string kBadLabel =
     "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and "
     "must start and end with an "
-    "alphanumeric character (e.g. 'my-name', or '123-abc', regex used for validation is "
+    "alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is "
     "'[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
 const std::string kBadSubdomain =
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or "
@@ -18,12 +18,12 @@ const std::string kBadSubdomain =
 const std::string kBad1035 =
     "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an "
     "alphabetic character, and end "
-    "with an alphanumeric character (e.g. 'my-name', or 'abc-123', regex used for validation is "
+    "with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is "
     "'[a-z]([-a-z0-9]*[a-z0-9])?')";
 const std::string kBadValue =
     "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', "
     "and must start and end "
-    "with an alphanumeric character (e.g. 'MyValue', or 'my_value', or '12345', regex used for "
+    "with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for "
     "validation is "
     "'(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 
@@ -104,7 +104,7 @@ TEST_CASE("label values") {
 TEST_CASE("qualified names") {
   const std::string rule =
       "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "
-      "alphanumeric character (e.g. 'MyName', or 'my.name', or '123-abc', regex used for "
+      "alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for "
       "validation "
       "is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
   const auto check = [](std::string_view key) {

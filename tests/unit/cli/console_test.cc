@@ -183,7 +183,7 @@ TEST_CASE("arguments of commands are shown as they are") {
     });
     check([&](Console& console) {
       CrdsOptions options;
-      options.option = word;
+      options.installed = {word};
       return run_crds(options, console);
     });
     check([&](Console& console) { return run_rbac(word, console); });

@@ -30,12 +30,12 @@ TEST_CASE("the CRDs are printed as documents that parse again") {
   for (const auto& document : *documents)
     CHECK(document.get_string("kind") == "CustomResourceDefinition");
   Streams others;
-  options.option = "v1";
+  options.installed = {"v1"};
   CHECK(run_crds(options, others.console) == kExitDone);
   CHECK(kube::parse_yaml_documents(others.out.str())->size() == 6);
-  options.option = "v3";
+  options.installed = {"v3"};
   CHECK(run_crds(options, others.console) == kExitRefused);
-  CHECK(others.err.str() == "option v3: no kind has this name: choose v1\n");
+  CHECK(others.err.str() == "option v3: no kind has this name: choose from mpi, v1\n");
   options = {};
   options.except = {"jobsets.jobset.x-k8s.io"};
   Streams without;
@@ -45,6 +45,29 @@ TEST_CASE("the CRDs are printed as documents that parse again") {
   options.except = {"jobsets"};
   CHECK(run_crds(options, without.console) == kExitRefused);
   CHECK(without.err.str().starts_with("--except jobsets: no CustomResourceDefinition"));
+}
+
+TEST_CASE(
+    "the versions of MPIJob are in one CRD, and each is served where its option is installed") {
+  const auto versions = [](std::vector<std::string> installed) {
+    Streams streams;
+    CrdsOptions options;
+    options.installed = std::move(installed);
+    REQUIRE(run_crds(options, streams.console) == kExitDone);
+    std::string text;
+    const auto documents = kube::parse_yaml_documents(streams.out.str());
+    REQUIRE(documents);
+    for (const auto& document : *documents) {
+      if (document.get("metadata").get_string("name") != "mpijobs.kubeflow.org") continue;
+      for (const auto& version : document.get("spec").get_array("versions"))
+        text += fmt::format("{} served={} stored={} ", version.get_string("name"),
+                            version.get_bool("served"), version.get_bool("storage"));
+    }
+    return text;
+  };
+  CHECK(versions({"v1"}) == "v1 served=true stored=true ");
+  CHECK(versions({"mpi"}) == "v1 served=false stored=true v2beta1 served=true stored=false ");
+  CHECK(versions({"mpi", "v1"}) == "v1 served=true stored=true v2beta1 served=true stored=false ");
 }
 
 TEST_CASE("built-in runtimes are printed whole, by name or as a list") {

@@ -46,6 +46,14 @@ std::vector<WebhookConfiguration> v1_configurations(const WebhookTarget& target)
   return webhook_configurations(published_webhooks(production_registry(options)), target, "");
 }
 
+// Returns those of a process that has MPIJobs of v2beta1 alone.
+std::vector<WebhookConfiguration> mpi_configurations(const WebhookTarget& target) {
+  KindOptions options;
+  options.configuration.mpiOperator.enabled = true;
+  options.configuration.mpiOperator.only = true;
+  return webhook_configurations(published_webhooks(production_registry(options)), target, "");
+}
+
 WebhookTarget url_target() {
   WebhookTarget target;
   target.url = "https://10.88.0.1:9443";
@@ -217,6 +225,7 @@ TEST_CASE("what is installed in a cluster is what the program installs outside o
       production_configurations(
           target, "system:serviceaccount:kubeflow-system:kubeflow-trainer-controller-manager"));
   check_same("overlays/exclusive-placement/webhooks.yaml", pod_configurations(target));
+  check_same("overlays/mpi/webhooks.yaml", mpi_configurations(target));
   target.service = {"kubeflow", "training-operator"};
   check_same("v1/controller/webhooks.yaml", v1_configurations(target));
 }

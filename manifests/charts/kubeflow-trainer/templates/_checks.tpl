@@ -42,6 +42,9 @@ its default is accepted, but for the image of another program. */}}
 {{- if and $v.restrictController.enabled $v.v1.enabled (or (has "all" $schemes) (has "mpijob" $schemes)) }}
 {{- fail "restrictController.enabled: its policy refuses the ConfigMaps of MPIJobs: leave mpijob out of v1.schemes (and write the other kinds instead of `all`), or leave restrictController out" }}
 {{- end }}
+{{- if and $v.restrictController.enabled $v.mpi.enabled }}
+{{- fail "restrictController.enabled: its policy refuses the Jobs and Secrets of MPIJobs: leave mpi.enabled out, or leave restrictController out" }}
+{{- end }}
 {{- $name := include "trainer.fullname" . }}
 {{- if gt (len $name) 36 }}
 {{- fail (printf "fullnameOverride: names of objects begin with %q, and Kubernetes allows 63 characters: set a prefix of at most 36" $name) }}

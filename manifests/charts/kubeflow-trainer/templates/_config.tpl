@@ -26,6 +26,9 @@
 {{- if .Values.v1.enabled }}
 {{- $_ := set $config "trainingOperator" (mergeOverwrite (dict "schemes" .Values.v1.schemes) (get $config "trainingOperator" | default dict)) }}
 {{- end }}
+{{- if .Values.mpi.enabled }}
+{{- $_ := set $config "mpiOperator" (mergeOverwrite (dict "enabled" true) (get $config "mpiOperator" | default dict)) }}
+{{- end }}
 {{- if not $concurrency }}{{ $_ := unset $config "controller" }}{{ end }}
 {{- range $part := list "clientConnection" "featureGates" }}
 {{- if not (get $config $part) }}{{ $_ := unset $config $part }}{{ end }}

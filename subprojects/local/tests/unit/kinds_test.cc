@@ -36,7 +36,7 @@ TEST_CASE("this project's kinds have what their definitions say") {
   CHECK(job.has_status);
   CHECK(job.has_generation);
   CHECK_FALSE(job.merge_keys);  // strategic merge patches are refused
-  REQUIRE(job.columns.size() == 7);
+  REQUIRE(job.columns.size() == 11);
   CHECK(job.columns[0].path == ".status.phase");
   CHECK_FALSE(kind_of("TrainingRuntime").has_status);
   CHECK_FALSE(kind_of("ClusterTrainingRuntime").resource.namespaced);

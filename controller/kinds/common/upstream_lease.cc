@@ -1,4 +1,6 @@
-#include "controller/kinds/jobset/upstream_lease.hh"
+#include "controller/kinds/common/upstream_lease.hh"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <boost/asio/experimental/awaitable_operators.hpp>
@@ -22,10 +24,6 @@ namespace {
 using kube::Json;
 using kube::Task;
 
-constexpr std::string_view kLeaseName = "6d4f6a47.jobset.x-k8s.io";
-// This is the namespace in JobSet's manifests.
-constexpr std::string_view kUpstreamNamespace = "jobset-system";
-constexpr std::string_view kUpstreamWebhooks = "jobset-validating-webhook-configuration";
 constexpr std::chrono::seconds kExpiryCheck{1};
 // Upstream's webhooks are read at this interval, and only while there is an ignored Lease.
 constexpr std::chrono::seconds kWebhooksCheck{10};
@@ -35,8 +33,8 @@ constexpr std::chrono::seconds kWebhooksCheck{10};
 constexpr std::int64_t kNone = 0;
 constexpr std::int64_t kLongest = 60;
 
-std::string selector() {
-  return "metadata.name=" + std::string(kLeaseName);
+std::string selector_of(const UpstreamController& upstream) {
+  return "metadata.name=" + std::string(upstream.lease);
 }
 
 // The sink knows until when each Lease of that name is held; a released one is not in the map.
@@ -81,7 +79,10 @@ class LeaseSink final : public kube::WatchSink {
       return trusted_.contains(each.first.ns) && each.second.has_expired(now);
     });
   }
-  bool has(const std::string& ns) const { return held_.contains({ns, std::string(kLeaseName)}); }
+  bool has(const std::string& ns) const {
+    return std::any_of(held_.begin(), held_.end(),
+                       [&ns](const auto& each) { return each.first.ns == ns; });
+  }
   // The namespaces of Leases that are held and not trusted.
   std::vector<std::string> ignored() const {
     std::vector<std::string> found;
@@ -146,23 +147,25 @@ class LeaseSink final : public kube::WatchSink {
 };
 
 // Lists the Leases. An error changes nothing; the list is tried again.
-Task<void> confirm_expired(LeaseSink& sink, kube::ApiClient& client) {
+Task<void> confirm_expired(LeaseSink& sink, kube::ApiClient& client, std::string selector) {
   const auto asked_at = client.clock().steady();
   std::vector<Json> found;
   std::function<void(std::string_view)> on_item = [&found](std::string_view text) {
     if (auto lease = kube::parse_json(text)) found.push_back(std::move(*lease));
   };
   const auto page = co_await client.list(
-      kube::kLeases, "", "fieldSelector=" + kube::percent_encode(selector()), std::move(on_item));
+      kube::kLeases, "", "fieldSelector=" + kube::percent_encode(selector), std::move(on_item));
   if (page) sink.confirm_expired(found, asked_at);
 }
 
 // Returns the namespace of upstream's webhooks, which only administrators write; none if there are
 // no such webhooks.
-Task<kube::Result<std::set<std::string>>> webhook_namespaces(kube::ApiClient& client) {
+Task<kube::Result<std::set<std::string>>> webhook_namespaces(kube::ApiClient& client,
+                                                             std::string name) {
   std::set<std::string> found;
+  if (name.empty()) co_return found;
   kube::ObjectKey key;
-  key.name = kUpstreamWebhooks;
+  key.name = std::move(name);
   const auto object = co_await client.get(kube::kValidatingWebhookConfigurations, std::move(key));
   if (!object && object.error().code == kube::ErrorCode::kNotFound) co_return found;
   if (!object) co_return tl::unexpected(object.error());
@@ -184,7 +187,7 @@ class Follower {
         log_(log),
         listed_(std::move(executor)),
         sink_(client.clock(), [this] { listed_.notify(); }) {
-    options_.namespaces.emplace(kUpstreamNamespace);
+    options_.namespaces.emplace(options_.upstream.ns);
     sink_.trust(options_.namespaces);
   }
 
@@ -200,7 +203,8 @@ class Follower {
  private:
   Task<void> check() {
     if (!sink_.ignored().empty() && !co_await read_webhooks()) co_return;
-    if (sink_.has_expired()) co_await confirm_expired(sink_, client_);
+    if (sink_.has_expired())
+      co_await confirm_expired(sink_, client_, selector_of(options_.upstream));
     report_ignored();
     if (reported_ != sink_.is_held()) options_.on_change(*(reported_ = sink_.is_held()));
     // Reconciles start after the first result.
@@ -212,7 +216,8 @@ class Follower {
   Task<bool> read_webhooks() {
     const auto now = client_.clock().steady();
     if (now < next_read_) co_return true;
-    const auto found = co_await webhook_namespaces(client_);
+    const auto found =
+        co_await webhook_namespaces(client_, std::string(options_.upstream.webhooks));
     if (!found) {
       log_.warn("upstream webhooks", {{"why", found.error().message}});
       if (!reported_ && found.error().is_transient()) co_return false;
@@ -228,17 +233,20 @@ class Follower {
   // Each namespace is named once, until its Lease is released or deleted.
   void report_ignored() {
     const auto namespaces = sink_.ignored();
+    const UpstreamController& upstream = options_.upstream;
     std::erase_if(named_, [this](const std::string& ns) { return !sink_.has(ns); });
-    options_.on_ignored(kLeaseName, namespaces.size());
+    options_.on_ignored(options_.upstream.lease, namespaces.size());
     for (const std::string& ns : namespaces) {
       if (!named_.insert(ns).second) continue;
       log_.warn("upstream Lease ignored",
-                {{"lease", ns + "/" + std::string(kLeaseName)},
-                 {"why", "its namespace is neither jobset-system nor that of " +
-                             std::string(kUpstreamWebhooks)},
-                 {"then",
-                  "if upstream's JobSet controller runs there, add the namespace to "
-                  "expander.upstreamNamespaces; else delete the Lease"}});
+                {{"lease", fmt::format("{}/{}", ns, upstream.lease)},
+                 {"why", upstream.webhooks.empty()
+                             ? fmt::format("its namespace is not {}", upstream.ns)
+                             : fmt::format("its namespace is neither {} nor that of {}",
+                                           upstream.ns, upstream.webhooks)},
+                 {"then", fmt::format("if upstream's {} runs there, add the namespace to {}; else "
+                                      "delete the Lease",
+                                      upstream.name, upstream.setting)}});
     }
   }
 
@@ -258,9 +266,10 @@ Task<void> follow_upstream_lease(kube::ApiClient& client, UpstreamLeaseOptions o
                                  const kube::Log& log) {
   using namespace kube::asio::experimental::awaitable_operators;
   const auto executor = co_await kube::asio::this_coro::executor;
+  std::string selector = selector_of(options.upstream);
   Follower follower(client, std::move(options), log, executor);
   kube::WatchOptions watch;
-  watch.field_selector = selector();
+  watch.field_selector = std::move(selector);
   try {
     co_await (kube::run_watch(client, kube::kLeases, follower.sink(), watch) &&
               follower.report_changes());

@@ -1,0 +1,155 @@
+#include "controller/kinds/mpijob/registration.hh"
+
+#include <chrono>
+#include <utility>
+
+#include "controller/kinds/mpijob/command_hooks.hh"
+#include "controller/kinds/mpijob/mpijob_controller.hh"
+#include "kube/model/json_text.hh"
+#include "kube/model/resources.hh"
+#include "runtimes/admission/mpijob.hh"
+#include "runtimes/gang/gang_scheduler.hh"
+#include "runtimes/v1/framework.hh"
+
+namespace trainer::mpijob {
+namespace {
+
+using kube::Json;
+using kube::Result;
+using kube::StoredObject;
+using kube::Task;
+using kube::Watch;
+using std::chrono::milliseconds;
+
+constexpr int kWorkers = 32;
+constexpr kube::DebounceTimes kDebounce{milliseconds(20), milliseconds(100), milliseconds(150),
+                                        milliseconds(1'000)};
+constexpr const char* kStampPath = "/mutate-kubeflow-org-v1-mpijob";
+
+// Keeps the names of a Secret's keys, and never a key.
+StoredCache::Transform secret_transform() {
+  return [](std::string_view text) -> std::shared_ptr<StoredObject> {
+    static const kube::JsonFilter kData{"", kube::JsonFilter::Members::kInclude, {{"data"}}};
+    auto stored = kube::transform_owner(text);
+    if (!stored || stored->controller_kind != kMPIJobs.kind) return stored;
+    const auto secret = kube::parse_json(text, kube::kObjectLimits, kData);
+    if (!secret) return nullptr;
+    Json names = Json::object();
+    for (const auto& [key, value] : secret->get_object("data")) names.set(key, true);
+    stored->body =
+        kube::CompressedText(kube::print_json(Json::object({{"data", std::move(names)}})));
+    return stored;
+  };
+}
+
+std::vector<Watch> watches(const MPISettings& settings) {
+  using Self = MPIJobController;
+  const auto objects = [](const kube::Resource& resource, StoredCache::Transform transform) {
+    return Watch::of<Self, StoredObject>(labelled(resource), std::move(transform),
+                                         &Self::on_object);
+  };
+  std::vector<Watch> watches{
+      Watch::only_read<StoredObject>(all_of(kMPIJobs), versioned_transform(kMPIJobs)),
+      indexed_v1_pods(Watch::of<Self, v1::V1PodView>(v1_pods(), v1_pod_transform(), &Self::on_pod)),
+      objects(kube::kSecrets, secret_transform())};
+  for (const kube::Resource* each : {&kube::kJobs, &kube::kServices, &kube::kConfigMaps})
+    watches.push_back(objects(*each, children_transform(*each, kMPIJobs.kind)));
+  if (const kube::Resource* groups = pod_groups_of(settings))
+    watches.push_back(Watch::of<Self, StoredObject>(
+        all_of(*groups), kube::StoredObjectTransform(*groups), &Self::on_object));
+  return watches;
+}
+
+std::vector<kube::PolicyRule> rules() {
+  const auto own = [](std::string comment, std::vector<std::string> groups,
+                      std::vector<std::string> resources, std::vector<std::string> verbs) {
+    return kube::PolicyRule{
+        std::move(comment), std::move(groups), std::move(resources), {}, std::move(verbs)};
+  };
+  const std::string& group = kMPIJobs.group;
+  const std::string& jobs = kMPIJobs.plural;
+  std::vector<kube::PolicyRule> rules{
+      own("", {group}, {jobs}, {"get", "list", "watch"}),
+      own("", {group}, {jobs + "/status"}, {"patch"}),
+      own("", {group}, {jobs + "/finalizers"}, {"update"}),
+      own("The launchers.", {"batch"}, {"jobs"}, {"create", "get", "list", "patch", "watch"}),
+      own("The start time of a launcher that ran before is removed when it resumes: else its node "
+          "selectors could not change.",
+          {"batch"}, {"jobs/status"}, {"patch"}),
+      own("The workers.", {""}, {"pods"}, {"create", "delete", "get", "list", "watch"}),
+      own("Host names, hostfiles and SSH keys.", {""}, {"services", "configmaps", "secrets"},
+          {"create", "get", "list", "patch", "watch"}),
+      own("", {""}, {"events"}, {"create", "patch"}),
+      own("With a gang scheduler.",
+          {gang::volcano().pod_groups.group, gang::coscheduling().pod_groups.group}, {"podgroups"},
+          {"create", "delete", "get", "list", "patch", "watch"}),
+      own("With a gang scheduler: which role has the lower priority.", {"scheduling.k8s.io"},
+          {"priorityclasses"}, {"get"}),
+      own("Whether mpi-operator runs.", {"coordination.k8s.io"}, {"leases"}, {"list", "watch"})};
+  rules.back().names = {"mpi-operator"};
+  return rules;
+}
+
+Task<Result<AdmissionAnswer>> stamp(AdmissionRequest request) {
+  co_return stamp_mpijob(request);
+}
+
+// A webhook writes the version into new jobs of v1, which another controller has: clients of
+// v2beta1, such as Kueue, may write them later.
+AdmissionRegistration stamp_admission() {
+  Webhook webhook;
+  webhook.configuration = "defaulter.mpijob.trainer.kubeflow.org";
+  webhook.is_mutating = true;
+  webhook.name = "version.mpijob.trainer.kubeflow.org";
+  webhook.path = kStampPath;
+  webhook.resource = kMPIJobs;
+  webhook.resource.version = "v1";
+  webhook.is_for_updates = false;
+  webhook.is_exact = true;
+  webhook.failure_policy = "Ignore";  // created_version() finds most versions without it
+  webhook.timeout_seconds = 2;
+  AdmissionRegistration made;
+  made.handlers = {{kStampPath, [](AdmissionRequest request, AdmissionReader&) {
+                      return stamp(std::move(request));
+                    }}};
+  made.webhooks = {std::move(webhook)};
+  return made;
+}
+
+// The CRD stores v1, and serves it where V1 jobs are installed.
+ApiKind mpijob_kind(const v1::Framework& framework) {
+  ApiKind kind = v1::api_kind(framework);
+  kind.versions.front().is_served = false;
+  kind.versions.push_back(crd_version());
+  return kind;
+}
+
+}  // namespace
+
+KindRegistration mpijob_registration(const KindOptions& options) {
+  const Configuration::MPIOperator& configured = options.configuration.mpiOperator;
+  MPIJobController::Options made_with{
+      configured.settings, options.jobs, {options.ns}, !options.configuration.namespaced};
+  for (const std::string& ns : configured.upstreamNamespaces)
+    made_with.upstream_namespaces.insert(ns);
+  const v1::Framework& other = *v1::find_framework("mpijob");
+  KindRegistration made;
+  made.option = kOption;
+  made.controller.name = "mpi-job-controller";  // users know it from mpi-operator's events
+  made.controller.component = made.controller.name;
+  made.controller.group_kind = kMPIJobs.kind + "." + kMPIJobs.group;
+  made.controller.workers = kWorkers;
+  made.controller.watches = watches(configured.settings);
+  made.controller.debounce = kDebounce;
+  made.controller.rules = rules();
+  made.crds = {mpijob_kind(other)};
+  made.admission = stamp_admission();
+  add_mpijob_hooks(made);
+  made.controller.make = [made_with =
+                              std::move(made_with)](const kube::ControllerContext& context) {
+    return std::make_unique<MPIJobController>(context, made_with);
+  };
+  return made;
+}
+
+}  // namespace trainer::mpijob
