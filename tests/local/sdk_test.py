@@ -17,6 +17,9 @@ from kubeflow.trainer import CustomTrainer, CustomTrainerContainer, TrainerClien
 from kubeflow.trainer.options import Name, TrainerCommand  # noqa: E402
 from kubernetes.config import kube_config  # noqa: E402
 
+sys.path.insert(0, str(bed.ROOT / "tests/manifests"))
+import pages  # noqa: E402
+
 
 def client_of(local):
     """A client as a user makes it who has called `eval "$(trainer local env)"`."""
@@ -63,6 +66,17 @@ def test_a_function_on_two_nodes(local):
     wait_for_event(client, name, "jobset completed successfully")
     client.delete_job(name)
     bed.wait_until("nothing is left", lambda: not client.list_jobs() and not local.pods())
+
+
+def test_the_page_for_users(local):
+    """The program of docs/users/python-sdk.md prints what both ranks have said."""
+    client_of(local)
+    with pages.folder_of(bed.ROOT / "docs/users/python-sdk.md") as (folder, _):
+        done = subprocess.run([sys.executable, "hello.py"], cwd=folder, env={**os.environ, "KUBECONFIG": str(local.state / "kubeconfig")}, timeout=120,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    said = done.stdout.splitlines()
+    assert done.returncode == 0 and "hello Complete" in said, done.stdout
+    assert {f"[node-{rank}] rank {rank} of 2 says hello" for rank in range(2)} <= set(said), done.stdout
 
 
 def test_a_failing_command(local):

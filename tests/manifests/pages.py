@@ -9,6 +9,7 @@ mark, `<!-- NAME: VALUE -->`:
   not checked: REASON  what yaml means, or what a block of text shows, is not checked
 """
 import contextlib
+import json
 import os
 import pathlib
 import re
@@ -45,7 +46,20 @@ class Block:
                 whole = {"metadata": {"name": "part"}, "kind": "TrainJob"} if is_job else yaml.safe_load(trainer("runtimes", "torch-distributed"))
                 document = {**whole, "apiVersion": API, "spec": {**whole.get("spec", {}), **document["spec"]}}
             if document:
-                yield document
+                yield trial_of(document) if document["kind"] == "Experiment" else document
+
+
+def trial_of(experiment):
+    """The job that Katib makes of an experiment: its values are texts that replace all trialParameters, and no others are declared."""
+    template = experiment["spec"]["trialTemplate"]
+    space = {p["name"]: p["feasibleSpace"] for p in experiment["spec"]["parameters"]}
+    job = json.dumps(template["trialSpec"])
+    for parameter in template["trialParameters"]:
+        place = "${trialParameters.%s}" % parameter["name"]
+        assert place in job, f"{place} is not used"
+        job = job.replace(place, str(space[parameter["reference"]]["min"]))
+    assert "${" not in job, job
+    return {**json.loads(job), "metadata": {"name": experiment["metadata"]["name"] + "-trial"}}
 
 
 def blocks(page):
