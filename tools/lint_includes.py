@@ -9,7 +9,7 @@ ORDERS = (
     ("subprojects/kube/model", "subprojects/kube/client", "subprojects/kube/manager", "controller"),
     # This is the order of controller/meson.build. The reconcilers meet local mode only through the API.
     ("controller/config", "controller/ssh", "controller/admission", "controller/registration", "controller/status", "controller/kinds", "controller/process",
-     "subprojects/kube/server", "subprojects/local/kinds", "subprojects/local/node", "subprojects/local/server", "controller/local", "controller/cli"),
+     "subprojects/kube/server", "subprojects/local/kinds", "subprojects/local/node", "subprojects/local/server", "controller/local", "controller/ui", "controller/cli"),
 )
 # Folders whose includes end at a list. Includes that are no folder of the project do not count.
 ONLY = {

@@ -40,6 +40,7 @@ struct AllOptions {
   RenderOptions render;
   WhyOptions why;
   LogsOptions logs;
+  UiOptions ui;
   LocalFlags local;
   OutputFormat version = OutputFormat::kText;
 };
@@ -63,6 +64,15 @@ CLI::App* add_logs(CLI::App& app, AllOptions& all) {
       "logs", "Print the logs of all pods of a TrainJob, each line with its node");
   add_logs_flags(*command, all.logs);
   add_cluster(*command, all.logs.cluster);
+  return command;
+}
+
+CLI::App* add_ui(CLI::App& app, AllOptions& all) {
+  CLI::App* command = app.add_subcommand(
+      "ui", "Show jobs of all kinds, their progress, logs and causes in a browser, read-only");
+  add_ui_flags(*command, all.ui);
+  add_cluster(*command, all.ui.cluster);
+  command->get_option("--namespace")->excludes("--all-namespaces");
   return command;
 }
 
@@ -145,6 +155,9 @@ void add_commands(CLI::App& app, AllOptions& all, Commands& commands) {
   commands[why] = [&all](Console& console) { return run_why(all.why, full_registry(), console); };
   commands[add_logs(app, all)] = [&all](Console& console) {
     return run_logs(all.logs, full_registry(), console);
+  };
+  commands[add_ui(app, all)] = [&all](Console& console) {
+    return run_ui(all.ui, full_registry(), console);
   };
   add_local(app, all.local, commands);
 

@@ -92,4 +92,12 @@ struct LogsOptions {
 };
 int run_logs(const LogsOptions& options, const Registry& registry, Console& console);
 
+struct UiOptions {
+  ClusterOptions cluster;
+  bool has_all_namespaces = false;
+  unsigned short port = 0;  // 0: any free one
+};
+// Serves a page about jobs on 127.0.0.1 until it gets SIGINT or SIGTERM.
+int run_ui(const UiOptions& options, const Registry& registry, Console& console);
+
 }  // namespace trainer

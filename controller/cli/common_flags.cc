@@ -63,4 +63,11 @@ void add_logs_flags(CLI::App& command, LogsOptions& logs) {
   command.add_flag("--timestamps", logs.has_timestamps, "Print each line's time");
 }
 
+void add_ui_flags(CLI::App& command, UiOptions& ui) {
+  command.add_flag("-A,--all-namespaces", ui.has_all_namespaces, "Show jobs of all namespaces");
+  command.add_option("--port", ui.port, "Port on 127.0.0.1; 0: any free one")
+      ->check(CLI::Range(0, 65'535))
+      ->capture_default_str();
+}
+
 }  // namespace trainer

@@ -30,6 +30,9 @@ void add_cluster(CLI::App& app, ClusterOptions& cluster);
 // Adds those of `logs`, except the cluster's.
 void add_logs_flags(CLI::App& command, LogsOptions& logs);
 
+// Adds those of `ui`, except the cluster's.
+void add_ui_flags(CLI::App& command, UiOptions& ui);
+
 // Refuses a value for which `is_good` is false, with these words after it.
 template <class IsGood>
 CLI::Validator check_by(const IsGood& is_good, std::string problem) {

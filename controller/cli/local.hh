@@ -56,6 +56,12 @@ struct LocalLogsOptions {
 };
 int run_local_logs(const LocalLogsOptions& options, const Registry& registry, Console& console);
 
+struct LocalUiOptions {
+  std::string state;
+  UiOptions ui;
+};
+int run_local_ui(const LocalUiOptions& options, const Registry& registry, Console& console);
+
 // Suspends the jobs that run, then ends the daemon. Its stored state stays.
 int run_local_down(const std::string& state, Console& console);
 

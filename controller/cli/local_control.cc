@@ -305,6 +305,15 @@ int run_local_logs(const LocalLogsOptions& options, const Registry& registry, Co
   return run_logs(logs, registry, console);
 }
 
+int run_local_ui(const LocalUiOptions& options, const Registry& registry, Console& console) {
+  const LocalDaemon daemon(options.state);
+  if (const auto connected = connect(daemon); !connected)
+    return refuse(console, "ui", connected.error());
+  UiOptions ui = options.ui;
+  ui.cluster.kubeconfig = daemon.kubeconfig();
+  return run_ui(ui, registry, console);
+}
+
 int run_local_env(const std::string& state, Console& console) {
   const LocalDaemon daemon(state);
   if (const auto checked = daemon.check(); !checked) return refuse(console, "env", checked.error());

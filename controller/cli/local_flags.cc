@@ -91,6 +91,15 @@ CLI::App* add_logs(CLI::App& local, LocalFlags& flags) {
   return command;
 }
 
+CLI::App* add_ui(CLI::App& local, LocalFlags& flags) {
+  CLI::App* command =
+      local.add_subcommand("ui", "Show the jobs in a browser, as `trainer ui` does, read-only");
+  add_state(*command, flags.ui.state);
+  add_ui_flags(*command, flags.ui.ui);
+  add_namespace(*command, flags.ui.ui.cluster.ns);
+  return command;
+}
+
 CLI::App* add_stop(CLI::App& local, LocalFlags& flags) {
   LocalStopOptions& o = flags.stop;
   CLI::App* command = local.add_subcommand("stop", "Suspend TrainJobs: their processes end");
@@ -119,6 +128,9 @@ void add_local(CLI::App& app, LocalFlags& flags, Commands& commands) {
   };
   commands[add_logs(*local, flags)] = [&flags](Console& console) {
     return run_local_logs(flags.logs, full_registry(), console);
+  };
+  commands[add_ui(*local, flags)] = [&flags](Console& console) {
+    return run_local_ui(flags.ui, full_registry(), console);
   };
   commands[add_stop(*local, flags)] = [&flags](Console& console) {
     return run_local_stop(flags.stop, console);

@@ -16,6 +16,7 @@ struct LocalFlags {
   LocalStopOptions stop;
   LocalLogsOptions logs;
   LocalStatusOptions status;
+  LocalUiOptions ui;
 };
 
 // Adds `local` with its subcommands.

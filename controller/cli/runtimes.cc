@@ -26,7 +26,7 @@ using kube::Task;
 constexpr const char* kManagedBy = "trainer.kubeflow.org/managed-by";
 constexpr const char* kThis = "runtimes-installer";
 
-std::string name_of(const Json& object) {
+std::string runtime_name(const Json& object) {
   return kube::ObjectMeta::of(object).name;
 }
 
@@ -50,10 +50,10 @@ Result<std::vector<Json>> chosen_runtimes(const std::vector<std::string>& names)
   std::vector<Json> chosen;
   for (const std::string& name : names) {
     const auto at = std::find_if(all.begin(), all.end(),
-                                 [&](const Json& object) { return name_of(object) == name; });
+                                 [&](const Json& object) { return runtime_name(object) == name; });
     if (at == all.end()) {
       std::vector<std::string> known;
-      for (const Json& object : all) known.push_back(name_of(object));
+      for (const Json& object : all) known.push_back(runtime_name(object));
       return kube::fail(kube::ErrorCode::kInvalid,
                         "blueprint {}: there is none of this name: choose from {}", name,
                         fmt::join(known, ", "));
@@ -176,7 +176,7 @@ Task<Result<void>> install(kube::ApiClient& client, std::vector<Json> runtimes, 
                            Console& console) {
   std::set<std::string> applied_names;
   for (Json& runtime : runtimes) {
-    const std::string name = name_of(runtime);
+    const std::string name = runtime_name(runtime);
     runtime["metadata"]["labels"].set(kManagedBy, kThis);
     const auto applied =
         co_await apply_object(client, kClusterTrainingRuntimes, std::move(runtime));

@@ -9,7 +9,7 @@
 #include "controller/cli/commands.hh"
 #include "controller/cli/documents.hh"
 #include "controller/cli/log_stream.hh"
-#include "controller/cli/why_report.hh"
+#include "controller/cli/read_why.hh"
 #include "kube/model/json_text.hh"
 #include "kube/model/resources.hh"
 
@@ -134,27 +134,39 @@ Task<void> read_events(kube::ApiClient& client, kube::ObjectKey key, std::string
 
 Task<Result<WhyReport>> ask(kube::ApiClient& client, Target target, kube::ObjectKey key,
                             std::string program) {
-  const WhyHook& hook = *target.kind->why;
   const auto object = co_await client.get(target.resource(), key);
   if (!object) co_return tl::unexpected(object.error());
-  auto state = hook.read_state(*object, program);
+  auto read = co_await read_why(client, *target.kind, *object, program);
+  if (!read) co_return tl::unexpected(read.error());
+  co_return std::move(read->report);
+}
+
+}  // namespace
+
+Task<Result<WhyAnswer>> read_why(kube::ApiClient& client, const KindRegistration& kind,
+                                 const Json& object, std::string_view program) {
+  const WhyHook& hook = *kind.why;
+  auto state = hook.read_state(object, program);
   if (!state) co_return kube::fail(kube::ErrorCode::kInvalid, kube::to_string(state.error()));
+  const auto meta = kube::ObjectMeta::of(object);
+  const kube::ObjectKey key = meta.key();
   const std::string selector = label_query(hook.pod_label, key.name);
   auto pods = co_await list_all(client, kube::kPods, key.ns, selector);
   if (!pods) co_return tl::unexpected(pods.error());
   WhyFacts facts;
   facts.pods = std::move(*pods);
-  const auto created = kube::ObjectMeta::of(*object).creation_timestamp;
-  co_await read_events(client, key, selector, created, facts);
-  if (const auto& logs = target.kind->logs; logs && (!state->is_finished || state->is_failed)) {
+  co_await read_events(client, key, selector, meta.creation_timestamp, facts);
+  if (const auto& logs = kind.logs; logs && (!state->is_finished || state->is_failed)) {
     facts.read_place = logs->read_place;
     auto ranked = by_evidence(facts.pods, *logs, state->failed_pod);
     facts.outputs = co_await read_outputs(client, std::move(ranked));
   }
-  co_return why(target.resource(), key, std::move(*state), facts, client.clock().now());
+  WhyAnswer answer;
+  answer.report =
+      why(kind.controller.resource(), key, std::move(*state), facts, client.clock().now());
+  answer.pods = std::move(facts.pods);
+  co_return answer;
 }
-
-}  // namespace
 
 int run_why(const WhyOptions& options, const Registry& registry, Console& console) {
   const auto opened = open_target(

@@ -79,6 +79,7 @@ struct ObjectState {
   std::string phase;  // "": not started
   std::string reason;
   std::string message;
+  std::string nodes;  // those that run, of all: "1/2"; or all: "2"; "" if they are not known
   std::vector<std::string> evidence;
   std::string next_step;   // "" if there is nothing to do
   std::string failed_pod;  // the pod whose failure the object's status keeps; "" if it keeps none

@@ -18,7 +18,7 @@ from harness import ROOT, run, wait_until
 sys.path.insert(0, str(ROOT / "tests/conformance"))
 from conform import Api  # noqa: E402
 
-JOBS = "trainjobs,jobsets,jobs,pytorchjobs,tfjobs"
+JOBS = "trainjobs,jobsets,jobs,pytorchjobs,tfjobs,mpijobs"
 CONTAINER = {"image": "localhost/none:1", "resources": {"requests": {"cpu": "1"}}}
 PLAIN = {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainingRuntime", "metadata": {"name": "plain"}, "spec": {
     "mlPolicy": {"numNodes": 2, "torch": {}}, "template": {"spec": {"replicatedJobs": [{"name": "node", "template": {
@@ -47,12 +47,13 @@ def v1_job(kind, specs, container, *roles):
 def install():
     crds = [argument for folder in ("crds", "v1/crds") for argument in ("-f", str(ROOT / "manifests" / folder))]
     run("kubectl", "apply", "--server-side", *crds)
+    run("kubectl", "apply", "--server-side", "-f", "-", text=run(harness.TRAINER, "crds", "v1", "mpi").stdout)
     run("kubectl", "wait", "--for=condition=Established", "--timeout=30s", *crds)
 
 
 def webhooks():
     """The options of a controller with admission, for V1 jobs too."""
-    return "--enable-scheme", "--webhook-url", f"https://{os.environ['TESTBED_HOST']}:9443"
+    return "--enable-scheme", "--enable-mpijob-v2", "--webhook-url", f"https://{os.environ['TESTBED_HOST']}:9443"
 
 
 @contextlib.contextmanager
@@ -112,7 +113,7 @@ class Job:
 
     def __init__(self, cluster, job):
         self.client, self.kind, self.name = Client(cluster.namespace), job["kind"], job["metadata"]["name"]
-        self.pods_label = "training.kubeflow.org/job-name" if job["apiVersion"] == "kubeflow.org/v1" else "jobset.sigs.k8s.io/jobset-name"
+        self.pods_label = "training.kubeflow.org/job-name" if job["apiVersion"].startswith("kubeflow.org/") else "jobset.sigs.k8s.io/jobset-name"
         if not self.get():
             cluster.apply(job)
 
@@ -231,6 +232,14 @@ def test_v1_jobs_are_queued_evicted_and_admitted_elsewhere(cluster):
     with scene(cluster):
         walk(cluster, v1_job("PyTorchJob", "pytorchReplicaSpecs", "pytorch", "Master", "Worker"), "Succeeded")
         walk(cluster, v1_job("TFJob", "tfReplicaSpecs", "tensorflow", "Chief", "Worker"), "Succeeded")
+
+
+def test_an_mpijob_of_v2beta1_is_queued_evicted_and_admitted_elsewhere(cluster):
+    with scene(cluster):
+        job = v1_job("MPIJob", "mpiReplicaSpecs", "main", "Launcher", "Worker")
+        job["apiVersion"] = "kubeflow.org/v2beta1"
+        walk(cluster, job, "Succeeded")
+        assert cluster.get("job", "mpijob-launcher"), "its launcher is a Job"
 
 
 def test_each_role_has_its_own_flavor(cluster):

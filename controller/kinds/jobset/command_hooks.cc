@@ -1,9 +1,11 @@
 #include "controller/kinds/jobset/command_hooks.hh"
 
 #include <charconv>
+#include <string>
 #include <utility>
 
 #include "api/api.hh"
+#include "kube/model/saturating.hh"
 #include "runtimes/jobset/admission.hh"
 #include "runtimes/jobset/plan.hh"
 #include "runtimes/lifecycle/reasons.hh"
@@ -35,11 +37,22 @@ tl::expected<Rendered, FieldErrors> render_jobset(const Json& object, const Rend
   return rendered;
 }
 
+// Returns the number of pods that run at the same time.
+std::int64_t count_pods(const JobSet& jobset) {
+  std::int64_t pods = 0;
+  for (const ReplicatedJob& each : jobset.spec.replicatedJobs)
+    pods = kube::saturating_add(
+        pods, kube::saturating_multiply<std::int64_t>(
+                  each.replica_count(), each.template_.get("spec").get_int("parallelism", 1)));
+  return pods;
+}
+
 // JobSets have no phase: the first of these conditions that is true counts as one.
 tl::expected<ObjectState, FieldErrors> read_state(const Json& object, std::string_view) {
   auto jobset = read_jobset(object);
   if (!jobset) return tl::unexpected(std::move(jobset.error()));
   ObjectState state;
+  state.nodes = std::to_string(count_pods(*jobset));
   for (const char* type : {"Failed", "Completed", "Suspended", "StartupPolicyInProgress"}) {
     if (!kube::is_condition_true(jobset->status.conditions, type)) continue;
     const auto* condition = kube::find_condition(jobset->status.conditions, type);

@@ -59,6 +59,7 @@ void add_workers(const v1::V1Job& job, ObjectState& state) {
   const std::int32_t running =
       counters == job.status.replicaStatuses->end() ? 0 : counters->second.active;
   const std::int32_t wanted = at->second.replicas.value_or(0);
+  state.nodes = fmt::format("{}/{}", running, wanted);
   if (running < wanted)
     state.evidence.push_back(fmt::format("{} of {} workers run", running, wanted));
 }

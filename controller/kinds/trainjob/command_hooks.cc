@@ -150,6 +150,7 @@ ObjectState trainjob_state(const TrainJob& job, std::string_view program) {
   state.phase = status.phase;
   state.reason = status.reason;
   state.message = without_line_ends(status.message);
+  if (status.nodes) state.nodes = status.nodes->summary();
   if (status.phase.empty()) {
     state.message = job.spec.managedBy && *job.spec.managedBy != kTrainJobController
                         ? fmt::format("spec.managedBy leaves this job to {}", *job.spec.managedBy)

@@ -39,8 +39,8 @@ tl::expected<Rendered, FieldErrors> render(const Json& object, const Framework& 
   return rendered;
 }
 
-// Adds to the report how many pods run, if a job that has not ended lacks some.
-void add_waiting(const V1Job& job, const Framework& framework, ObjectState& state) {
+// Adds how many pods run, and if a job that has not ended lacks some, also to the evidence.
+void add_nodes(const V1Job& job, const Framework& framework, ObjectState& state) {
   std::int64_t wanted = 0;
   std::int64_t running = 0;
   for (const auto& [role, spec] : job.spec.replicaSpecs)
@@ -49,7 +49,8 @@ void add_waiting(const V1Job& job, const Framework& framework, ObjectState& stat
     for (const auto& [role, counters] : *job.status.replicaStatuses)
       running += std::int64_t{counters.active} + counters.succeeded;
   }
-  if (running >= wanted) return;
+  state.nodes = fmt::format("{}/{}", running, wanted);
+  if (running >= wanted || state.is_finished || job.is_suspended()) return;
   state.evidence.push_back(fmt::format("{} of {} pods run", running, wanted));
   if (running == 0) return;
   state.next_step = fmt::format(
@@ -103,7 +104,7 @@ tl::expected<ObjectState, FieldErrors> read_state(const Json& object, const Fram
     state.failed_pod = failure->pod;
     state.evidence.push_back("first failure: " + describe(*failure));
   }
-  if (!state.is_finished && !job->is_suspended()) add_waiting(*job, framework, state);
+  add_nodes(*job, framework, state);
   if (refusal && !state.is_finished) {
     state.reason = refusal->reason;
     state.message = refusal->message;

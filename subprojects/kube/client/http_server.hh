@@ -28,6 +28,11 @@ struct ServerRequest {
   std::string content_type;
   std::string accept;
   std::string user_agent;
+  // A server for browsers decides by these four.
+  std::string host;
+  std::string origin;
+  std::string fetch_site;  // Sec-Fetch-Site
+  Secret<std::string> cookie;
   Secret<std::string> authorization;
 };
 
@@ -76,6 +81,8 @@ struct ServerOptions {
   std::size_t max_new_per_peer = 0;
   std::size_t max_new = 0;
   bool keeps_alive = true;  // false: one request for each connection
+  // These are in every answer, also where a request could not be read.
+  std::vector<std::pair<std::string, std::string>> headers;
   // Returns whether a request is one of a known client, by its header Authorization. If it is
   // empty, all are. Other requests are handled without their bodies, and their connection is closed
   // after the answer. A connection is a stranger's until its first request of a known client. At

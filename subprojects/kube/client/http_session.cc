@@ -107,7 +107,8 @@ class Entry {
   ServerConnections::iterator at_;
 };
 
-std::string text_of(const ServerResponse& response, bool keeps_alive, bool has_body) {
+std::string text_of(const ServerResponse& response, const ServerOptions& options, bool keeps_alive,
+                    bool has_body) {
   const auto reason =
       http::obsolete_reason(http::int_to_status(static_cast<unsigned>(response.status)));
   std::string text =
@@ -117,7 +118,8 @@ std::string text_of(const ServerResponse& response, bool keeps_alive, bool has_b
                           : fmt::format("Content-Length: {}\r\n", response.body.size());
   if (response.retry_after > 0)
     text += "Retry-After: " + std::to_string(response.retry_after) + "\r\n";
-  for (const auto& [name, value] : response.headers) text += name + ": " + value + "\r\n";
+  for (const auto* headers : {&options.headers, &response.headers})
+    for (const auto& [name, value] : *headers) text += name + ": " + value + "\r\n";
   if (!keeps_alive) text += "Connection: close\r\n";
   text += "\r\n";
   if (has_body) text += response.body;
@@ -136,6 +138,10 @@ ServerRequest request_of(Parser& parser) {
   request.content_type = text(message[http::field::content_type]);
   request.accept = text(message[http::field::accept]);
   request.user_agent = text(message[http::field::user_agent]);
+  request.host = text(message[http::field::host]);
+  request.origin = text(message[http::field::origin]);
+  request.fetch_site = text(message["Sec-Fetch-Site"]);
+  request.cookie = Secret<std::string>(text(message[http::field::cookie]));
   request.authorization = Secret<std::string>(text(message[http::field::authorization]));
   request.body = std::move(message.body());
   return request;
@@ -293,7 +299,7 @@ class Session {
 
   Task<bool> answer(const ServerResponse& response, bool keeps_alive, bool has_body) {
     stream_->set_deadline(SteadyClock::now() + state_->options.read_deadline);
-    const std::string text = text_of(response, keeps_alive, has_body);
+    const std::string text = text_of(response, state_->options, keeps_alive, has_body);
     const IoResult written = co_await stream_->write_all(text);
     co_return !written.error;
   }
