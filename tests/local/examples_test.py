@@ -7,6 +7,7 @@ import shutil
 import subprocess
 
 import bed
+import harness   # bed makes it known
 
 S3 = "moto==5.1.22 flask-cors==6.0.2 py-partiql-parser==0.6.3 boto3==1.44.8"
 TRACKERS = "mlflow-skinny==3.17.2 wandb==0.31.0"
@@ -116,6 +117,28 @@ def test_an_evaluation_after_a_training(local):
     train.write_text(train.read_text().replace("torch.manual_seed(0)", "raise SystemExit('no data')"))
     done = run()
     assert done.returncode == 1 and "no data" in done.stdout and local.job("evaluate") is None, done.stdout
+
+
+@harness.only_with_long
+def test_a_pipeline_of_dvc(local):
+    """All stages run once; then none does, and after a change of the evaluation that one alone."""
+    dvc = subprocess.check_output([bed.ROOT / "tools/python-tool", "dvc==3.67.1", "dvc"], text=True).strip()
+    local.env["PATH"] = f"{bed.torch()}:{bed.FOLDER}:{local.env['PATH']}"
+    folder = local.scratch / "dvc"
+    shutil.copytree(bed.EXAMPLES / "dvc", folder)
+
+    def run(*command):
+        return subprocess.run(command, cwd=folder, env=local.env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=True, timeout=300).stdout
+
+    run("git", "init", "-q", ".")
+    run(dvc, "init", "-q")
+    run(dvc, "repro")
+    assert "didn't change, skipping" in run(dvc, "repro")
+    assert re.search(r"metrics\.json +0\.0", run(dvc, "metrics", "show"))
+    evaluate = folder / "evaluate.yaml"
+    evaluate.write_text(evaluate.read_text() + "# changed\n")
+    printed = run(dvc, "repro")
+    assert "Running stage 'evaluate'" in printed and "Running stage 'train'" not in printed, printed
 
 
 if __name__ == "__main__":
