@@ -17,7 +17,7 @@ PLACES = {"passwd": "/etc/passwd", "sshd_config": "/home/mpiuser/.sshd_config",
           "ssh_config": "/etc/ssh/ssh_config.d/mpi.conf", "python": "/usr/local/bin/python"}
 
 
-def mpi_runtime(cluster, name):
+def mpi_runtime(cluster, name, image=IMAGE):
     """Makes the blueprint a TrainingRuntime of that name in the cluster's namespace."""
     blueprint = json.loads(run("kubectl", "get", "clustertrainingruntime", name, "-o", "json").stdout)
     for job in blueprint["spec"]["template"]["spec"]["replicatedJobs"]:
@@ -25,12 +25,13 @@ def mpi_runtime(cluster, name):
         pod["volumes"] += [{"name": "machine", "configMap": {"name": "machine", "defaultMode": 0o755}},
                            {"name": "home", "emptyDir": {}}]
         node, = pod["containers"]
-        node["image"] = IMAGE
+        node["image"] = image
         node["env"].append({"name": "HOME", "value": "/home/mpiuser"})
         node["volumeMounts"].append({"name": "home", "mountPath": "/home/mpiuser"})
         # The SDK shows steps by their pods, and a worker's goes with the end of the job: time to see it.
         node["lifecycle"] = {"preStop": {"sleep": {"seconds": 5}}}
-        node["volumeMounts"] += [{"name": "machine", "mountPath": path, "subPath": key} for key, path in PLACES.items()]
+        node["volumeMounts"] += [{"name": "machine", "mountPath": path, "subPath": key} for key, path in PLACES.items()
+                                 if key != "python" or image == IMAGE]   # other images have one
     cluster.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "machine"}, "data": MACHINE},
                   {"apiVersion": blueprint["apiVersion"], "kind": "TrainingRuntime", "spec": blueprint["spec"],
                    "metadata": {"name": name, "labels": blueprint["metadata"]["labels"]}})
