@@ -17,7 +17,7 @@ from pages import API, KINDS, ROOT, TRAINER
 
 KUBECTL = os.environ.get("KUBECTL", "kubectl")
 # Other programs, whose flags are not checked.
-OTHERS = {"cd", "cp", "curl", "eval", "grep", "head", "helm", "meson", "podman", "python3", "sed", "skopeo", "sort", "tail"}
+OTHERS = {"cd", "cp", "curl", "eval", "grep", "head", "helm", "meson", "podman", "python3", "sed", "skopeo", "sort", "tail", "ssh"}
 GROUPS = {"config", "create", "rollout"}    # of kubectl: their subcommands have the flags
 OFFLINE = {"blueprints", "crds", "rbac", "render", "runtimes", "version"}
 KUBECTL_OPTIONS = set()    # of every subcommand
