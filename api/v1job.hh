@@ -148,6 +148,13 @@ struct JobStatus {
   template <class D>
   static void describe(D& d);
   friend bool operator==(const JobStatus&, const JobStatus&) = default;
+
+  // Returns the first condition of this type; nullptr if there is none.
+  const JobCondition* find(std::string_view type) const;
+  JobCondition* find(std::string_view type);
+  bool is_true(std::string_view type) const;
+  // Copies the times of conditions that are otherwise as in `before`.
+  void keep_times(const JobStatus& before);
 };
 
 struct V1Job {

@@ -1,9 +1,46 @@
 #include "api/describe/v1job.hh"
 
+#include <algorithm>
+
 #include "api/describe/reader.hh"
 #include "api/describe/writer.hh"
 
 namespace trainer::v1 {
+
+namespace {
+
+template <class Conditions>
+auto find_condition(Conditions& conditions, std::string_view type) {
+  const auto found = std::ranges::find(conditions, type, &JobCondition::type);
+  return found == conditions.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+const JobCondition* JobStatus::find(std::string_view type) const {
+  return find_condition(conditions, type);
+}
+
+JobCondition* JobStatus::find(std::string_view type) {
+  return find_condition(conditions, type);
+}
+
+bool JobStatus::is_true(std::string_view type) const {
+  return std::ranges::any_of(
+      conditions, [type](const JobCondition& one) { return one.type == type && one.is_true(); });
+}
+
+void JobStatus::keep_times(const JobStatus& before) {
+  for (JobCondition& condition : conditions) {
+    for (const JobCondition& stored : before.conditions) {
+      if (stored.type != condition.type || stored.status != condition.status ||
+          stored.reason != condition.reason || stored.message != condition.message)
+        continue;
+      condition.lastUpdateTime = stored.lastUpdateTime;
+      condition.lastTransitionTime = stored.lastTransitionTime;
+    }
+  }
+}
 
 tl::expected<V1Job, kube::FieldErrors> read_job(const kube::Json& object,
                                                 std::string_view replica_specs) {

@@ -23,13 +23,6 @@ bool is_called(const kube::Resource& resource, const std::string& word) {
   return false;
 }
 
-// Returns whether both are versions of one resource.
-bool is_same(const KindRegistration& one, const KindRegistration& other) {
-  const kube::Resource& a = one.controller.resource();
-  const kube::Resource& b = other.controller.resource();
-  return a.group == b.group && a.plural == b.plural;
-}
-
 // An object that cannot be read, or shows no version, is taken for one of the first kind: the
 // command reads it again, and reports what is wrong.
 kube::Task<const KindRegistration*> choose_version(kube::ApiClient& client, Target target,
@@ -79,7 +72,8 @@ kube::Result<Target> find_target(const Registry& registry, const std::vector<std
     Target target{&each, name};
     if (!name.empty() && (!has_kind || is_called(target.resource(), kind))) {
       for (const KindRegistration& other : registry)
-        if (&other != &each && has_hook(other) && is_same(other, each))
+        if (&other != &each && has_hook(other) &&
+            share_crd(other.controller.resource(), target.resource()))
           target.others.push_back(&other);
       return target;
     }

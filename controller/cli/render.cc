@@ -69,8 +69,7 @@ struct Kind {
 
   Kind(const KindRegistration& registration, const RenderHook& its) : hook(&its) {
     for (const ApiKind& api : registration.crds) {
-      if (api.resource.group != its.resource.group || api.resource.plural != its.resource.plural)
-        continue;
+      if (!share_crd(api.resource, its.resource)) continue;
       for (const KindVersion& version : api.versions)
         if (version.name == its.resource.version) schema = version.make_schema();
     }

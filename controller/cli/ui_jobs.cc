@@ -144,8 +144,8 @@ void UiJobs::add_row(const KindRegistration& kind, const Json& object, ui::JobLi
   const auto is_of = [&kind, version = created_version(object)](const KindRegistration& each) {
     const kube::Resource& here = kind.controller.resource();
     const kube::Resource& there = each.controller.resource();
-    return is_job_kind(each) && there.group == here.group && there.plural == here.plural &&
-           there.version != here.version && there.version == version;
+    return is_job_kind(each) && share_crd(here, there) && there.version != here.version &&
+           there.version == version;
   };
   if (std::any_of(registry_.begin(), registry_.end(), is_of)) return;
   const auto state = kind.why->read_state(object, program_);

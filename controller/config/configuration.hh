@@ -14,7 +14,7 @@
 #include "controller/config/feature_gates.hh"
 #include "controller/config/options.hh"
 #include "kube/model/error.hh"
-#include "runtimes/mpijob/plan.hh"
+#include "runtimes/mpijob/settings.hh"
 #include "runtimes/pipeline/accelerators.hh"
 #include "runtimes/v1/framework.hh"
 

@@ -75,14 +75,16 @@ void join(ApiKind& kind, const ApiKind& other) {
 
 }  // namespace
 
+bool share_crd(const kube::Resource& one, const kube::Resource& other) {
+  return one.group == other.group && one.plural == other.plural;
+}
+
 std::vector<ApiKind> api_kinds_of(const Registry& registry) {
   std::vector<ApiKind> all;
   for (const KindRegistration& kind : registry) {
     for (const ApiKind& each : kind.crds) {
-      const auto known = std::ranges::find_if(all, [&each](const ApiKind& other) {
-        return other.resource.group == each.resource.group &&
-               other.resource.plural == each.resource.plural;
-      });
+      const auto known = std::ranges::find_if(
+          all, [&each](const ApiKind& other) { return share_crd(other.resource, each.resource); });
       if (known == all.end())
         all.push_back(each);
       else

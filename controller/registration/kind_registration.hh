@@ -58,6 +58,8 @@ using Registry = std::vector<KindRegistration>;
 std::vector<kube::ControllerRegistration> controllers_of(const Registry& registry);
 // Returns those that a process outside the cluster publishes.
 std::vector<Webhook> published_webhooks(const Registry& registry);
+// Returns whether both are one resource, perhaps in two versions. Such kinds share a CRD.
+bool share_crd(const kube::Resource& one, const kube::Resource& other);
 // Returns the kinds to install, in the registry's order. Kinds of one name are one CRD, with the
 // versions of all of them.
 std::vector<ApiKind> api_kinds_of(const Registry& registry);

@@ -66,4 +66,13 @@ kube::Result<SshKeyPair> make_ssh_key_pair() {
   return SshKeyPair{kube::Secret<std::string>(std::move(*pem)), std::move(*line)};
 }
 
+kube::Result<void> add_ssh_key_pair(kube::Json& secret) {
+  const auto pair = make_ssh_key_pair();
+  if (!pair) return tl::unexpected(pair.error());
+  secret["data"]
+      .set("ssh-privatekey", kube::base64_encode(pair->private_key.reveal()))
+      .set("ssh-publickey", kube::base64_encode(pair->public_key));
+  return {};
+}
+
 }  // namespace trainer

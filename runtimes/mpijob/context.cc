@@ -21,15 +21,12 @@ std::string readable(std::string message) {
   return message;
 }
 
-v1::JobCondition* find(std::vector<v1::JobCondition>& conditions, std::string_view type) {
-  const auto found = std::ranges::find(conditions, type, &v1::JobCondition::type);
-  return found == conditions.end() ? nullptr : &*found;
-}
-
 }  // namespace
 
 MPIJobContext::MPIJobContext(const MPIJobObserved& of)
-    : observed(of), job(with_defaults(of.job)), status(of.job.status) {
+    : observed(of), job(with_defaults(of.job)), status(of.job.status) {}
+
+void MPIJobContext::place_workers() {
   workers.resize(static_cast<std::size_t>(worker_count(job)));
   std::unordered_map<std::string, std::size_t> places;
   for (std::size_t i = 0; i < workers.size(); ++i)
@@ -43,12 +40,6 @@ MPIJobContext::MPIJobContext(const MPIJobObserved& of)
   }
 }
 
-bool MPIJobContext::is_true(std::string_view type) const {
-  return std::ranges::any_of(status.conditions, [type](const v1::JobCondition& one) {
-    return one.type == type && one.is_true();
-  });
-}
-
 bool MPIJobContext::set_condition(std::string_view type, bool is_true, std::string_view reason,
                                   std::string message) {
   v1::JobCondition condition;
@@ -58,7 +49,7 @@ bool MPIJobContext::set_condition(std::string_view type, bool is_true, std::stri
   condition.message = readable(std::move(message));
   condition.lastUpdateTime = condition.lastTransitionTime = observed.now.whole_seconds();
   auto& all = status.conditions;
-  if (const v1::JobCondition* before = find(all, type);
+  if (const v1::JobCondition* before = status.find(type);
       before && before->status == condition.status) {
     if (before->reason == condition.reason) return false;
     condition.lastTransitionTime = before->lastTransitionTime;
@@ -67,7 +58,7 @@ bool MPIJobContext::set_condition(std::string_view type, bool is_true, std::stri
   // An end turns the others off, without a word about it.
   if (is_true && (type == kSucceeded || type == kFailed))
     for (const std::string_view other : {kRunning, kFailed})
-      if (v1::JobCondition* one = find(all, other)) one->status = "False";
+      if (v1::JobCondition* one = status.find(other)) one->status = "False";
   all.push_back(std::move(condition));
   return true;
 }

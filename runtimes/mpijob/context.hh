@@ -31,6 +31,9 @@ inline constexpr int kResume = 6;  // after the start time of the launcher's Job
 
 struct MPIJobContext {
   explicit MPIJobContext(const MPIJobObserved& observed);
+  // Fills in `workers` and `surplus`. Call this for a valid job only, whose number of workers has a
+  // bound.
+  void place_workers();
 
   const MPIJobObserved& observed;
   const v1::V1Job job;   // with defaults
@@ -43,7 +46,7 @@ struct MPIJobContext {
   const std::string& name() const { return job.metadata.name; }
   std::string title() const { return "MPIJob " + job.metadata.key().to_string(); }  // "MPIJob ns/j"
   bool is_suspended() const { return job.is_suspended(); }
-  bool is_true(std::string_view type) const;
+  bool is_true(std::string_view type) const { return status.is_true(type); }
   // A job is finished once it has ended for good: an eviction of workers alone is no end.
   bool is_finished() const {
     return status.completionTime && (is_true(kSucceeded) || is_true(kFailed));
@@ -70,6 +73,8 @@ struct MPIJobContext {
 
 // job.cc
 v1::V1Job with_defaults(const v1::V1Job& job);
+// Does what validate() does, for a job that has its defaults.
+kube::FieldErrors validate_defaulted(const v1::V1Job& job, const MPISettings& settings);
 const v1::ReplicaSpec* find_role(const v1::V1Job& job, std::string_view role);
 // `job` has its defaults; 0 without the role, and for a negative number.
 std::int32_t worker_count(const v1::V1Job& job);

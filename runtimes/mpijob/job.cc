@@ -2,9 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 
-#include "kube/model/exec_limits.hh"
 #include "kube/model/names.hh"
 #include "runtimes/mpijob/context.hh"
 #include "runtimes/views/text.hh"
@@ -65,13 +63,13 @@ void check_run_policy(const v1::RunPolicy& policy, FieldErrors& errors) {
 }
 
 // This rule is not mpi-operator's. Without it one job could fill the memory of the controller.
-void check_size(const v1::V1Job& job, FieldErrors& errors) {
+void check_size(const v1::V1Job& job, const MPISettings& settings, FieldErrors& errors) {
   const std::string path = role_path(kWorker) + ".replicas";
   const std::int32_t workers = worker_count(job);
   if (workers > kMaxWorkers)
     return errors.push_back(kube::invalid(
         path, workers, "at most {} workers are possible; make several jobs", kMaxWorkers));
-  if (const auto bytes = config_map_bytes(job, {}); bytes > kMaxConfigMapBytes)
+  if (const auto bytes = config_map_bytes(job, settings); bytes > kMaxConfigMapBytes)
     errors.push_back(kube::invalid(
         path, workers,
         "the ConfigMap with the hostfile would have {} bytes, and Kubernetes takes {}; set fewer "
@@ -118,8 +116,11 @@ std::int32_t worker_count(const v1::V1Job& job) {
   return workers ? std::max(workers->replicas.value_or(0), 0) : 0;
 }
 
-FieldErrors validate(const v1::V1Job& stored) {
-  const v1::V1Job job = with_defaults(stored);
+FieldErrors validate(const v1::V1Job& job, const MPISettings& settings) {
+  return validate_defaulted(with_defaults(job), settings);
+}
+
+FieldErrors validate_defaulted(const v1::V1Job& job, const MPISettings& settings) {
   FieldErrors errors;
   check_name(job, errors);
   const v1::ReplicaSpec* const launcher = find_role(job, kLauncher);
@@ -141,7 +142,7 @@ FieldErrors validate(const v1::V1Job& stored) {
   }
   check_not_negative("spec.slotsPerWorker", job.spec.slotsPerWorker, errors);
   check_run_policy(job.spec.runPolicy, errors);
-  check_size(job, errors);
+  check_size(job, settings, errors);
   return errors;
 }
 

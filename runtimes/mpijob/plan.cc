@@ -42,11 +42,12 @@ void sync_children(MPIJobContext& context) {
 MPIJobPlan plan(const MPIJobObserved& observed) {
   if (!is_owned(observed.job)) return {};
   MPIJobContext context(observed);
-  if (const kube::FieldErrors errors = validate(observed.job); !errors.empty()) {
+  if (const auto errors = validate_defaulted(context.job, observed.settings); !errors.empty()) {
     context.relay("Warning", "ValidationError",
                   "Found validation errors: " + kube::to_string(errors));
     return std::move(context.plan);
   }
+  context.place_workers();
   if (context.is_finished()) {
     clean_up(context);
     return std::move(context.plan);
@@ -72,8 +73,9 @@ std::vector<Json> all_children(const v1::V1Job& job, const MPISettings& settings
   const kube::NamedObjects none;
   MPIJobObserved observed{.job = running, .objects = none, .settings = settings};
   std::vector<Json> children;
-  if (!validate(running).empty()) return children;
   MPIJobContext context(observed);
+  if (!validate_defaulted(context.job, settings).empty()) return children;
+  context.place_workers();
   sync_children(context);
   for (kube::Action& action : context.plan.actions) children.push_back(std::move(action.body));
   return children;

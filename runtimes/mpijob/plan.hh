@@ -16,6 +16,7 @@
 #include "kube/model/plan.hh"
 #include "kube/model/time.hh"
 #include "runtimes/lifecycle/facts.hh"
+#include "runtimes/mpijob/settings.hh"
 #include "runtimes/views/v1_pod.hh"
 
 namespace trainer::mpijob {
@@ -24,13 +25,6 @@ inline const kube::Resource kMPIJobs{"kubeflow.org", "v2beta1", "mpijobs", "MPIJ
 inline constexpr std::string_view kReplicaSpecs = "mpiReplicaSpecs";
 // The value of spec.runPolicy.managedBy that names this controller; an absent one means the same.
 inline constexpr std::string_view kMPIManager = "kubeflow.org/mpi-operator";
-
-// These settings are those of mpi-operator's flags.
-struct MPISettings {
-  // "" for none; "volcano" in any case; any other name means scheduler-plugins under that name.
-  std::string gang_scheduler;
-  std::string cluster_domain;  // the end of hosts' names; "" leaves names to the search path
-};
 
 struct MPIJobObserved {
   const v1::V1Job& job;                         // the stored job, without defaults
@@ -74,7 +68,7 @@ std::vector<kube::Json> all_children(const v1::V1Job& job, const MPISettings& se
 
 // Returns why the controller does not serve this job. The fields have the order and the words of
 // mpi-operator (pkg/apis/kubeflow/validation).
-kube::FieldErrors validate(const v1::V1Job& job);
+kube::FieldErrors validate(const v1::V1Job& job, const MPISettings& settings = {});
 // The CRD's version v2beta1. It is served beside v1, which is stored.
 KindVersion crd_version();
 

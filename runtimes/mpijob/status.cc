@@ -25,10 +25,7 @@ void mark_suspension(MPIJobContext& context) {
       context.report("Normal", kSuspendedReason, "MPIJob suspended");
     return;
   }
-  const bool was_suspended = std::ranges::any_of(
-      context.status.conditions,
-      [](const v1::JobCondition& condition) { return condition.type == kSuspended; });
-  if (!was_suspended) return;
+  if (!context.status.find(kSuspended)) return;
   if (context.set_condition(kSuspended, false, "MPIJobResumed", "MPIJob resumed")) {
     context.status.startTime = context.observed.now.whole_seconds();
     context.report("Normal", "MPIJobResumed", "MPIJob resumed");
@@ -122,10 +119,7 @@ void mark_running(MPIJobContext& context, bool is_running) {
     context.set_condition(kRunning, true, kRunningReason, context.title() + " is running.");
     context.relay("Normal", kRunningReason, context.title() + " is running");
   }
-  const bool was_running = std::ranges::any_of(
-      context.status.conditions,
-      [](const v1::JobCondition& condition) { return condition.type == kRunning; });
-  if (!context.is_finished() || was_running) return;
+  if (!context.is_finished() || context.status.find(kRunning)) return;
   context.set_condition(kRunning, false, kRunningReason,
                         context.title() + " is finished but Running condition was never set.");
   v1::JobCondition& condition = context.status.conditions.back();
@@ -178,14 +172,7 @@ void update_status(MPIJobContext& context) {
 void finish_status(MPIJobContext& context) {
   report_refusal(context);
   const v1::JobStatus& before = context.observed.job.status;
-  // A condition that has not changed keeps its times.
-  for (v1::JobCondition& condition : context.status.conditions) {
-    for (const v1::JobCondition& stored : before.conditions) {
-      const bool is_same = stored.type == condition.type && stored.status == condition.status &&
-                           stored.reason == condition.reason && stored.message == condition.message;
-      if (is_same) condition = stored;
-    }
-  }
+  context.status.keep_times(before);
   if (context.status == before) return;
   Json difference = kube::merge_diff(v1::write(before), v1::write(context.status));
   if (difference.is_null()) return;

@@ -95,7 +95,7 @@ bool V1JobContext::set_condition(std::string_view type, bool is_true, std::strin
 }
 
 bool V1JobContext::is_true(std::string_view type) const {
-  return is_condition_true(status, type);
+  return status.is_true(type);
 }
 
 void V1JobContext::report(std::string_view type, std::string reason, std::string message) {

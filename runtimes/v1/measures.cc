@@ -24,7 +24,7 @@ constexpr std::string_view kFailures[] = {reasons::kBackoffLimitExceeded,
 
 std::string_view phase_of(const JobStatus& status) {
   for (const auto& [condition, phase] : kPhases)
-    if (is_condition_true(status, condition)) return phase;
+    if (status.is_true(condition)) return phase;
   return "Pending";
 }
 
@@ -42,7 +42,7 @@ std::string_view waiting_reason(const JobStatus& status, std::string_view phase)
 }
 
 std::string_view failure_reason(const JobStatus& status) {
-  if (!is_condition_true(status, kFailed)) return {};
+  if (!status.is_true(kFailed)) return {};
   if (is_out_of_retries(status)) return reasons::kBackoffLimitExceeded;
   return is_out_of_time(status) ? reasons::kDeadlineExceeded.name : reasons::kPodsFailed.name;
 }

@@ -134,8 +134,8 @@ std::optional<JobStatus> status_before_restore(const Framework& framework, const
   if (!marked) return std::nullopt;
   const auto restored =
       read_job(kube::Json::object({{"status", std::move(*marked)}}), framework.replica_specs);
-  const bool is_finished = restored && (is_condition_true(restored->status, kSucceeded) ||
-                                        is_condition_true(restored->status, kFailed));
+  const bool is_finished =
+      restored && (restored->status.is_true(kSucceeded) || restored->status.is_true(kFailed));
   return is_finished ? std::optional(restored->status) : std::nullopt;
 }
 

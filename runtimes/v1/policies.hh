@@ -82,9 +82,6 @@ void restart_failed_pods(V1JobContext& context);
 // conditions.cc: the order of the conditions matters to users, since the column STATE shows the
 // last one. Returns false if nothing changed.
 bool set_condition(JobStatus& status, JobCondition condition);
-// Copies the times of conditions that are unchanged.
-void keep_times(JobStatus& status, const JobStatus& before);
-bool is_condition_true(const JobStatus& status, std::string_view type);
 
 // status.cc: Framework::update_status() uses these functions, and they make the parts of a status
 // that are the same for all kinds.

@@ -27,7 +27,7 @@ constexpr std::size_t kMaxMessage = 4'096;
 void count_changes(V1JobContext& context) {
   const JobStatus& before = context.observed.job.status;
   const auto became = [&](std::string_view type) {
-    return context.is_true(type) && !is_condition_true(before, type);
+    return context.is_true(type) && !before.is_true(type);
   };
   context.plan.counts.created = became(kCreated);
   context.plan.counts.succeeded = became(kSucceeded);
@@ -110,7 +110,7 @@ void report_refusal(V1JobContext& context) {
 
 void finish_status(V1JobContext& context) {
   const JobStatus& before = context.observed.job.status;
-  keep_times(context.status, before);
+  context.status.keep_times(before);
   if (context.status == before) return;
   count_changes(context);
   Json difference = kube::merge_diff(write(before), write(context.status));

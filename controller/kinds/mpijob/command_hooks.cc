@@ -2,12 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
-#include <set>
 #include <utility>
 
-#include "kube/model/pod_checks.hh"
-#include "runtimes/lifecycle/reasons.hh"
+#include "controller/kinds/common/v1_hooks.hh"
 #include "runtimes/mpijob/plan.hh"
 #include "runtimes/views/labels.hh"
 
@@ -20,20 +17,10 @@ using kube::Json;
 tl::expected<Rendered, FieldErrors> render(const Json& object, const RenderInputs& inputs) {
   const auto job = v1::read_job(object, kReplicaSpecs);
   if (!job) return tl::unexpected(job.error());
+  const MPISettings& settings = inputs.configuration.mpiOperator.settings;
   // No webhook checks a job: the controller reports these errors in events.
-  if (const FieldErrors errors = validate(*job); !errors.empty()) return tl::unexpected(errors);
-  Rendered rendered;
-  std::set<std::string> seen;  // workers have the same errors
-  for (Json& child : all_children(*job, inputs.configuration.mpiOperator.settings)) {
-    FieldErrors errors;
-    if (child.get_string("kind") == "Pod") kube::check_pod_template(child, "", errors);
-    if (errors.empty())
-      rendered.objects.push_back({std::move(child), {}});
-    else if (seen.insert(kube::to_string(errors)).second)
-      for (kube::FieldError& error : of_child(child, std::move(errors)))
-        rendered.errors.push_back(std::move(error));
-  }
-  return rendered;
+  if (const auto errors = validate(*job, settings); !errors.empty()) return tl::unexpected(errors);
+  return render_children(all_children(*job, settings));
 }
 
 // Returns what the owner of the job can do.
@@ -67,44 +54,17 @@ void add_workers(const v1::V1Job& job, ObjectState& state) {
 tl::expected<ObjectState, FieldErrors> read_state(const Json& object, std::string_view program) {
   const auto job = v1::read_job(object, kReplicaSpecs);
   if (!job) return tl::unexpected(job.error());
-  ObjectState state;
-  const v1::JobCondition* refusal = nullptr;
-  for (const v1::JobCondition& condition : job->status.conditions) {
-    if (!condition.is_true()) continue;
-    if (condition.type == kReplicaFailure) {
-      refusal = &condition;
-      continue;
-    }
-    state.phase = condition.type;
-    state.reason = condition.reason;
-    state.message = condition.message;
-  }
-  state.is_failed = state.phase == "Failed";
-  state.is_finished = job->status.completionTime && (state.is_failed || state.phase == "Succeeded");
-  if (state.phase.empty()) {
-    const std::string manager = job->spec.runPolicy.managedBy.value_or(std::string(kMPIManager));
-    state.message = manager == kMPIManager
-                        ? std::string("no controller has reconciled this job yet")
-                        : fmt::format("spec.runPolicy.managedBy leaves this job to {}", manager);
-  }
+  ObjectState state = state_of_conditions(*job, kMPIManager);
+  // A job with an evicted worker is Failed, and may still succeed.
+  state.is_finished = state.is_finished && job->status.completionTime;
   if (!state.is_finished && !job->is_suspended()) add_workers(*job, state);
-  if (refusal && !state.is_finished) {
-    state.reason = refusal->reason;
-    state.message = refusal->message;
-    state.next_step = advice_for(refusal->reason, refusal->message);
-  }
+  add_refusal(job->status, state);
   if (state.next_step.empty()) state.next_step = advice(*job, state, program);
   return state;
 }
 
 std::optional<PodPlace> read_place(const kube::ObjectMeta& pod) {
-  const auto role = pod.labels.find(kV1JobRoleKey);
-  if (role == pod.labels.end()) return std::nullopt;
-  PodPlace place;
-  place.role = role->second;
-  if (const auto at = pod.labels.find(kV1ReplicaIndexKey); at != pod.labels.end())
-    std::from_chars(at->second.data(), at->second.data() + at->second.size(), place.index);
-  return place;
+  return read_role_place(pod, kV1JobRoleKey);
 }
 
 }  // namespace

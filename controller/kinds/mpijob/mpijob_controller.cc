@@ -7,7 +7,6 @@
 #include "controller/kinds/common/upstream_lease.hh"
 #include "controller/ssh/key_pair.hh"
 #include "kube/manager/manager_metrics.hh"
-#include "kube/model/digest.hh"
 #include "kube/model/resources.hh"
 #include "runtimes/views/created_version.hh"
 
@@ -124,15 +123,9 @@ Task<MPIJobPlan> MPIJobController::plan(const Subject& subject) {
   co_return mpijob::plan(observed);
 }
 
-// A plan has no random numbers: it says which Secrets get a key pair.
 Result<void> MPIJobController::complete(const Subject&, MPIJobPlan& plan) {
   for (const auto index : plan.ssh_key_actions) {
-    const auto pair = make_ssh_key_pair();
-    if (!pair) return tl::unexpected(pair.error());
-    plan.actions.at(index)
-        .body["data"]
-        .set("ssh-privatekey", kube::base64_encode(pair->private_key.reveal()))
-        .set("ssh-publickey", kube::base64_encode(pair->public_key));
+    if (auto added = add_ssh_key_pair(plan.actions.at(index).body); !added) return added;
   }
   return {};
 }

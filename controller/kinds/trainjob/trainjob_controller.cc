@@ -7,7 +7,6 @@
 
 #include "controller/config/values.hh"
 #include "controller/ssh/key_pair.hh"
-#include "kube/model/digest.hh"
 #include "kube/model/json_text.hh"
 #include "kube/model/resources.hh"
 #include "runtimes/trainjob/known_objects.hh"
@@ -103,15 +102,9 @@ kube::Plan TrainJobController::plan_unreadable(const Subject& subject,
   return trainer::plan_unreadable(*subject.decoded->object, errors);
 }
 
-// A plan has no random numbers: it says which Secrets need a key pair.
 Result<void> TrainJobController::complete(const Subject& subject, TrainJobPlan& plan) {
   for (const auto index : plan.ssh_key_actions) {
-    const auto pair = make_ssh_key_pair();
-    if (!pair) return tl::unexpected(pair.error());
-    plan.actions.at(index)
-        .body["data"]
-        .set("ssh-privatekey", kube::base64_encode(pair->private_key.reveal()))
-        .set("ssh-publickey", kube::base64_encode(pair->public_key));
+    if (auto added = add_ssh_key_pair(plan.actions.at(index).body); !added) return added;
   }
   if (plan.total_nodes) subject.memory->total_nodes = *plan.total_nodes;
   subject.memory->scheduled_since = plan.scheduled_since;

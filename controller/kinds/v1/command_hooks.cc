@@ -3,12 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
-#include <set>
 #include <utility>
 
+#include "controller/kinds/common/v1_hooks.hh"
 #include "controller/registration/command_hooks.hh"
-#include "kube/model/pod_checks.hh"
 #include "runtimes/admission/v1job.hh"
 #include "runtimes/lifecycle/failure.hh"
 #include "runtimes/lifecycle/reasons.hh"
@@ -25,18 +23,7 @@ tl::expected<Rendered, FieldErrors> render(const Json& object, const Framework& 
                                            const Settings& settings) {
   const auto job = read_job(object, framework.replica_specs);
   if (!job) return tl::unexpected(job.error());
-  Rendered rendered;
-  std::set<std::string> seen;  // pods of one role have the same errors
-  for (Json& child : all_children(framework, *job, settings)) {
-    FieldErrors errors;
-    if (child.get_string("kind") == "Pod") kube::check_pod_template(child, "", errors);
-    if (errors.empty())
-      rendered.objects.push_back({std::move(child), {}});
-    else if (seen.insert(kube::to_string(errors)).second)
-      for (kube::FieldError& error : of_child(child, std::move(errors)))
-        rendered.errors.push_back(std::move(error));
-  }
-  return rendered;
+  return render_children(all_children(framework, *job, settings));
 }
 
 // Adds how many pods run, and if a job that has not ended lacks some, also to the evidence.
@@ -79,49 +66,19 @@ tl::expected<ObjectState, FieldErrors> read_state(const Json& object, const Fram
                                                   std::string_view program) {
   const auto job = read_job(object, framework.replica_specs);
   if (!job) return tl::unexpected(job.error());
-  ObjectState state;
-  // The column STATE of kubectl shows the same, but only conditions that are True count here.
-  const JobCondition* refusal = nullptr;
-  for (const JobCondition& condition : job->status.conditions) {
-    if (!condition.is_true()) continue;
-    if (condition.type == kReplicaFailure) {
-      refusal = &condition;
-      continue;
-    }
-    state.phase = condition.type;
-    state.reason = condition.reason;
-    state.message = condition.message;
-  }
-  state.is_failed = state.phase == "Failed";
-  state.is_finished = state.is_failed || state.phase == "Succeeded";
-  if (state.phase.empty()) {
-    const auto& manager = job->spec.runPolicy.managedBy;
-    state.message = manager.value_or(std::string(kManager)) == kManager
-                        ? std::string("no controller has reconciled this job yet")
-                        : fmt::format("spec.runPolicy.managedBy leaves this job to {}", *manager);
-  }
+  ObjectState state = state_of_conditions(*job, kManager);
   if (const auto& failure = job->status.firstFailure) {
     state.failed_pod = failure->pod;
     state.evidence.push_back("first failure: " + describe(*failure));
   }
   add_nodes(*job, framework, state);
-  if (refusal && !state.is_finished) {
-    state.reason = refusal->reason;
-    state.message = refusal->message;
-    state.next_step = advice_for(refusal->reason, refusal->message);
-  }
+  add_refusal(job->status, state);
   if (state.next_step.empty()) state.next_step = advice(*job, framework, state, program);
   return state;
 }
 
 std::optional<PodPlace> read_place(const kube::ObjectMeta& pod) {
-  const auto role = pod.labels.find(kV1ReplicaTypeKey);
-  if (role == pod.labels.end()) return std::nullopt;
-  PodPlace place;
-  place.role = role->second;
-  if (const auto at = pod.labels.find(kV1ReplicaIndexKey); at != pod.labels.end())
-    std::from_chars(at->second.data(), at->second.data() + at->second.size(), place.index);
-  return place;
+  return read_role_place(pod, kV1ReplicaTypeKey);
 }
 
 }  // namespace

@@ -79,6 +79,9 @@ TEST_CASE("an MPIJob has a bound, and an invalid one gets an event and nothing e
   CHECK(errors_of(roles("{Worker: {replicas: 10001}}")).find("at most 10000 workers") !=
         std::string::npos);
   CHECK(errors_of(roles("{Worker: {replicas: 10000}}")).empty());
+  // Nothing is made for each of so many workers before the bound counts.
+  const MPIJobWorld huge(make_mpijob(roles("{Worker: {replicas: 2147483647}}")));
+  CHECK(huge.has_event("at most 10000 workers"));
   const std::string longest =
       "metadata: {name: " + std::string(50, 'a') + ", namespace: " + std::string(63, 'b') + "}\n";
   CHECK(errors_of(longest + roles("{Worker: {replicas: 9000}}")).find("ConfigMap") !=

@@ -308,9 +308,9 @@ TEST_CASE("CO17, CO18: the order of conditions") {
   CHECK(set("Running", "b"));
   CHECK(seen() == "Created Running");
   CHECK(set("Suspended", "d"));
-  CHECK(is_condition_true(status, "Suspended"));
+  CHECK(status.is_true("Suspended"));
   CHECK(set("Suspended", "e", false));
-  CHECK_FALSE(is_condition_true(status, "Suspended"));
+  CHECK_FALSE(status.is_true("Suspended"));
   CHECK(set("Failed", "f"));
   CHECK(seen() == "Created Running! Suspended! Failed");
   CHECK_FALSE(set("Succeeded", "g"));  // a failed job stays failed
