@@ -18,6 +18,14 @@ using enum Source;
 
 constexpr std::size_t kMaxLine = 1'000;
 
+// What a rule's line says of the rank that printed it.
+enum class Meaning {
+  kCause,
+  kRetried,       // the program tries again, and says no word when it succeeds
+  kUnreached,     // it waits for other ranks, and may never have reached them
+  kDisconnected,  // it had reached other ranks, and waits for them
+};
+
 struct Rule {
   std::string_view name;
   Source source;
@@ -27,9 +35,14 @@ struct Rule {
   std::string_view cause;
   std::string_view next_step;  // with the same names
   bool is_sdk_only = false;    // only for pods whose script the Python SDK has written
-  bool is_consequence = false;
+  Meaning meaning = Meaning::kCause;
   std::string_view also = {};  // another word that the text must have
 };
+
+// Nodes show the rule's line only because another node has failed, or waits.
+bool is_consequence(const Rule& rule) {
+  return rule.meaning != Meaning::kCause;
+}
 
 constexpr std::string_view kCheckName = "Check the image's name and tag.";
 constexpr std::string_view kMoreMemory =
@@ -72,8 +85,8 @@ const Rule kRules[] = {
     {"unbound-claim", kMessage, "unbound immediate PersistentVolumeClaims",
      "claim {of} is not bound", kBindClaim},
     {"unbound-claim", kMessage, "persistentvolumeclaim \"", "a claim does not exist",
-     "Create the claim that the message names; the pods go on by themselves.", false, false,
-     "not found"},
+     "Create the claim that the message names; the pods go on by themselves.", false,
+     Meaning::kCause, "not found"},
     {"unbound-claim", kMessage, "persistentvolumeclaim \"", "claim {of} is not bound", kBindClaim},
     {"out-of-memory", kKilled, ": limit ", "out of memory: {of} reached its limit of {after}",
      kMoreMemory},
@@ -121,6 +134,11 @@ const Rule kRules[] = {
      "the network interface that NCCL or Gloo should use does not exist",
      "Set NCCL_SOCKET_IFNAME and GLOO_SOCKET_IFNAME to an interface of the pod (`kubectl exec POD "
      "-- ls /sys/class/net`; mostly eth0), or remove them."},
+    // PyTorch also warns so while the record of a node that starts is not in DNS yet.
+    {"no-peer", kOutput, "cannot be retrieved (gai error", "the name of a node cannot be resolved",
+     "Check that the node has started, CoreDNS, and that no NetworkPolicy forbids the pods DNS "
+     "(port 53) or each other (`kubectl get networkpolicy`).",
+     false, Meaning::kRetried},
     {"no-peer", kOutput,
      "gai error|Name or service not known|Temporary failure in name resolution|"
      "Could not resolve host|nodename nor servname",
@@ -135,7 +153,7 @@ const Rule kRules[] = {
      "the nodes do not reach each other",
      "Check that no NetworkPolicy forbids traffic between the job's pods (`kubectl get "
      "networkpolicy`), and that all nodes have started.",
-     false, true},
+     false, Meaning::kUnreached},
     {"file-locks", kOutput, "No locks available|Stale file handle|Errno 37|database is locked",
      "a file lock fails on a network file system",
      "Keep caches with lock files (HF_HOME, TORCH_HOME, TRITON_CACHE_DIR) in an emptyDir, or mount "
@@ -146,14 +164,14 @@ const Rule kRules[] = {
      "Look for the rank that stopped first: its output says why. If all wait: check that ranks "
      "call the same operations, and NCCL_DEBUG=INFO for the interface. Slow steps, such as "
      "checkpoints, need init_process_group(timeout=...).",
-     false, true},
+     false, Meaning::kDisconnected},
     {"gloo-timeout", kOutput,
      "for recv operation|for send operation|connectFullMesh failed|Connection closed by peer|"
      "gloo/transport/tcp/pair.cc",
      "Gloo timed out waiting for another rank",
      "Look for the rank that stopped first: its output says why. If all wait: check "
      "GLOO_SOCKET_IFNAME, NetworkPolicies, and init_process_group(timeout=...).",
-     false, true},
+     false, Meaning::kDisconnected},
 };
 
 // Returns where the text behind the rule's words begins.
@@ -167,15 +185,30 @@ std::optional<std::size_t> find_words(std::string_view text, const Rule& rule) {
   }
 }
 
+bool is_retried(std::string_view line) {
+  return std::ranges::any_of(kRules, [line](const Rule& rule) {
+    return rule.meaning == Meaning::kRetried && find_words(line, rule);
+  });
+}
+
 // Returns the last line of `text` with the rule's words; "" if there is none.
 std::string_view find_line(std::string_view text, const Rule& rule) {
   while (!text.empty()) {
     const auto start = text.find_last_of('\n');
     const auto line = start == text.npos ? text : text.substr(start + 1);
-    if (find_words(line, rule)) return line;
+    if (find_words(line, rule) && (rule.meaning == Meaning::kRetried || !is_retried(line)))
+      return line;
     text = start == text.npos ? std::string_view() : text.substr(0, start);
   }
   return {};
+}
+
+// The program has succeeded since, for it has lost other ranks.
+bool is_overcome(const Rule& rule, std::string_view text) {
+  return rule.meaning == Meaning::kRetried &&
+         std::ranges::any_of(kRules, [text](const Rule& other) {
+           return other.meaning == Meaning::kDisconnected && !find_line(text, other).empty();
+         });
 }
 
 std::string quoted(const Clue& clue, std::string_view text) {
@@ -185,7 +218,7 @@ std::string quoted(const Clue& clue, std::string_view text) {
 std::optional<Symptom> apply(const Rule& rule, const Clue& clue) {
   const std::string_view text = clue.source == kOutput ? find_line(clue.text, rule) : clue.text;
   const auto end = find_words(text, rule);
-  if (!end) return std::nullopt;
+  if (!end || is_overcome(rule, clue.text)) return std::nullopt;
   const std::string_view after = text.substr(*end);
   const auto filled = [&](std::string_view sentence) {
     return fmt::format(fmt::runtime(sentence), fmt::arg("of", clue.subject),
@@ -242,14 +275,15 @@ std::vector<Symptom> match_rules(const std::vector<Clue>& clues, bool is_script_
 
 bool is_consequence(const Symptom& symptom) {
   return std::ranges::any_of(kRules, [&symptom](const Rule& rule) {
-    return rule.is_consequence && rule.cause == symptom.cause;
+    return is_consequence(rule) && rule.cause == symptom.cause;
   });
 }
 
 std::optional<Symptom> recognise_script_error(const std::vector<Clue>& outputs) {
   const auto waits_for_others = [](std::string_view text) {
     return std::ranges::any_of(kRules, [text](const Rule& rule) {
-      return rule.is_consequence && !find_line(text, rule).empty();
+      return is_consequence(rule) && rule.meaning != Meaning::kRetried &&
+             !find_line(text, rule).empty();
     });
   };
   for (const Clue& output : outputs) {

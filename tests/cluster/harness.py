@@ -197,8 +197,15 @@ class HostController:
 
     def is_ready(self):
         if self.process.poll() is not None:
-            raise Failed(f"the controller ended with {self.process.returncode}:\n{self.log.read_text()[-2000:]}")
+            raise Failed(f"the controller ended with {self.process.returncode}:\n{self.log.read_text()[-2000:]}{self.sockets()}")
         return self.answers("readyz")
+
+    def sockets(self):
+        """All of the machine's sockets on ports of a controller, where another process had one of them."""
+        if "Address already in use" not in self.said():
+            return ""
+        ports = " or ".join(f"sport = :{port}" for port in (8080, 8081, 9443))
+        return "\n" + run("ss", "-tanpe", ports, check=False).stdout
 
     def answers(self, probe):
         try:

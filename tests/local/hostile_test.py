@@ -108,9 +108,15 @@ def listening_on_loopback():
     return found
 
 
+def sockets():
+    """What listens on this machine, with the processes."""
+    return subprocess.run(["ss", "-ltnpe"], stdout=subprocess.PIPE, text=True, check=True).stdout
+
+
 def pods_and_others(local, tier):
     if os.getuid() != 0:
         raise bed.Skipped("only root can become another user")
+    before = listening_on_loopback()   # services of the machine
     local.up_in_tier(tier)
     notices = [each for each in local.daemon()["notices"] if "other users of this machine can connect to the ports of pods" in each]
     with service_of_host() as host:
@@ -131,7 +137,7 @@ def pods_and_others(local, tier):
         else:
             assert tier == 1 and said[0].startswith("bound 127."), said
             assert set(got) == {"ConnectionRefusedError"} and set(attempts(places, None)) == set(got), got
-            assert not listening_on_loopback(), listening_on_loopback()
+            assert set(listening_on_loopback()) <= set(before), (before, sockets())
             RAN.append("tier 1: another user of the machine reaches no port of a pod")
         file.with_suffix(".go").touch()
         local.wait_for("pair", "Complete", seconds=20)
@@ -173,21 +179,24 @@ def test_two_torch_jobs_and_another_user(local):
     local.up_in_tier(1)
     if any("other users" in each for each in local.daemon()["notices"]):
         raise bed.Skipped("pods have no network of their own here")
+    before = listening_on_loopback()   # services of the machine
     runs = []
     for name in ("one", "two"):
         text = (bed.EXAMPLES / "torch-ddp.yaml").read_text()
         job = local.scratch / f"{name}.yaml"
         job.write_text(text.replace("name: torch-ddp", f"name: {name}"))
         runs.append(local.start("run", job))
-    tried = opened = 0
+    tried, opened = 0, set()
     while any(run.poll() is None for run in runs):
-        places = [f"{pod['status']['podIP']}:29500" for pod in local.pods() if pod["status"].get("podIP")] + listening_on_loopback()
+        places = [f"{pod['status']['podIP']}:29500" for pod in local.pods() if pod["status"].get("podIP")]
+        places += [place for place in listening_on_loopback() if place not in before]
         got = attempts(places, bed.ORDINARY) if places else []
-        tried, opened = tried + len(got), opened + got.count("open")
+        tried += len(got)
+        opened.update(place for place, answer in zip(places, got, strict=True) if answer == "open")
     for run in runs:
         said = run.communicate()[0]
         assert run.returncode == 0 and said.count("y = 3.0") == 4, said
-    assert tried > 4 and opened == 0, (tried, opened)
+    assert tried > 4 and not opened, (tried, opened, sockets())
     RAN.append(f"two torch jobs side by side in tier 1; another user tried {tried} ports meanwhile, none was open")
 
 

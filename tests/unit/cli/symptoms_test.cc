@@ -293,7 +293,9 @@ std::vector<Row> rows_of_lines() {
                   "Unable to find address for: eth1"),
       row_of_line("network-interface", "does not exist", false,
                   "m1:7:7 [0] NCCL WARN Bootstrap : no socket interface found"),
-      row_of_line("no-peer", "a host name cannot be resolved", true,
+      row_of_line("no-peer", "a host name cannot be resolved", false,
+                  "urllib.error.URLError: <urlopen error [Errno -2] Name or service not known>"),
+      row_of_line("no-peer", "the name of a node cannot be resolved", true,
                   "[W socket.cpp:697] [c10d] The IPv6 network addresses of "
                   "(llama-node-0-0.llama, 29500) cannot be retrieved (gai error: -2 - Name or "
                   "service not known).",
@@ -399,6 +401,17 @@ TEST_CASE("the error of a script is found before what torchrun adds") {
   // The line of torchrun alone is no cause.
   row.outputs[1].text = row.outputs[1].text.substr(row.outputs[1].text.find("E1120"));
   CHECK(report_of(row).cause == "Gloo timed out waiting for another rank");
+  // PyTorch tries again after this warning: a rank that has lost its peers had found them.
+  const std::string warning =
+      "[W socket.cpp:697] [c10d] The IPv6 network addresses of (llama-node-0-0.llama, 29500) "
+      "cannot be retrieved (gai error: -2 - Name or service not known).\n";
+  row = script_error();
+  for (auto& output : row.outputs) output.text.insert(0, warning);
+  CHECK(report_of(row).cause == "the script fails: ValueError: the rate is negative");
+  row.outputs[1].text.clear();
+  CHECK(report_of(row).cause == "Gloo timed out waiting for another rank");
+  row.outputs[0].text = warning;
+  CHECK(report_of(row).cause == "the name of a node cannot be resolved");
   // A job that runs may go on.
   row = script_error();
   row.status = kRunning;

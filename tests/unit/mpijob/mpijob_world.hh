@@ -35,7 +35,8 @@ class MPIJobWorld {
                      std::string_view message = {});
 
   bool has(const std::string& key) const { return objects.contains(key); }
-  const kube::Json& at(const std::string& key) const { return objects.at(key); }
+  const kube::Json& at(const std::string& key) const& { return objects.at(key); }
+  const kube::Json& at(const std::string& key) const&& = delete;  // it would not outlive the world
   // "Created Running!": in order, "!" where the status is False.
   std::string conditions() const;
   // "Worker 2 active 1 failed"
