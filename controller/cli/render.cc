@@ -61,6 +61,12 @@ void drop_unknown_owners(Json& object) {
   if (std::any_of(owners.begin(), owners.end(), is_unknown)) metadata->erase("ownerReferences");
 }
 
+// Old guides have jobs of this kind.
+bool is_removed(const Json& object) {
+  return object.get_string("kind") == "MXJob" &&
+         object.get_string("apiVersion").starts_with("kubeflow.org/");
+}
+
 // This is a kind that is rendered, with the objects of the files that wait for their turn.
 struct Kind {
   const RenderHook* hook = nullptr;
@@ -204,7 +210,11 @@ class Renderer {
       known.push_back(kind.hook->resource.api_version());
       if (known.back() == found) return &kind;
     }
-    if (known.empty()) {
+    if (known.empty() && is_removed(object)) {
+      refuse(object,
+             "the Training Operator 1.9 removed this kind, and nothing reconciles it: make a "
+             "PyTorchJob (kubeflow.org/v1) or a TrainJob (trainer.kubeflow.org/v1alpha1) of it");
+    } else if (known.empty()) {
       warn(object, "this kind is not rendered: it is left out");
     } else {
       const std::vector<std::string_view> supported(known.begin(), known.end());

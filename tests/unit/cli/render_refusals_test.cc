@@ -162,6 +162,19 @@ spec:
       std::string::npos);
 }
 
+TEST_CASE("for a kind that was removed others are named") {
+  const Outcome mxnet =
+      render("apiVersion: kubeflow.org/v1\nkind: MXJob\nmetadata: {name: m}\n" + kJob);
+  CHECK(mxnet.code == kExitRefused);
+  CHECK(mxnet.err ==
+        "MXJob m: the Training Operator 1.9 removed this kind, and nothing reconciles it: make a "
+        "PyTorchJob (kubeflow.org/v1) or a TrainJob (trainer.kubeflow.org/v1alpha1) of it\n");
+  CHECK(mxnet.out.find("kind: JobSet") != std::string::npos);
+  const Outcome other =
+      render("apiVersion: example.org/v1\nkind: MXJob\nmetadata: {name: m}\n" + kJob);
+  CHECK(other.code == kExitDone);
+}
+
 TEST_CASE("a namespace of a cluster's runtime counts for nothing") {
   const Outcome outcome =
       render(runtime("ClusterTrainingRuntime", "name: mine, namespace: some") + kJob);
