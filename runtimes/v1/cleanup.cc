@@ -1,4 +1,5 @@
 // Deletes a job's children, and the finished job itself (pkg/controller.v1/common/job.go).
+#include <algorithm>
 #include <set>
 #include <string>
 #include <utility>
@@ -29,6 +30,15 @@ void remove_running_surplus(V1JobContext& context) {
   if (context.is_too_large || (elastic && elastic->metrics)) return;
   for (const V1PodView* pod : context.surplus)
     if (!pod->is_over()) context.remove_pod(*pod);
+}
+
+// Once all pods have ended nothing asks for their names. A TrainJob that follows the job under the
+// same name needs this name for its own Service.
+void remove_job_service(V1JobContext& context) {
+  const bool has_ended = std::ranges::all_of(context.observed.pods,
+                                             [](const V1PodView* pod) { return pod->is_over(); });
+  for (const ServiceView& service : context.observed.services)
+    if (has_ended && service.name == context.name()) context.remove_service(service);
 }
 
 std::optional<kube::Time> finish_time(const JobStatus& status) {
@@ -70,7 +80,10 @@ void clean_up_finished(V1JobContext& context) {
     else
       context.remove_pod(*pod);
   }
-  if (policy == "None") return remove_running_surplus(context);
+  if (policy == "None") {
+    remove_running_surplus(context);
+    return remove_job_service(context);
+  }
   for (const ServiceView& service : context.observed.services)
     if (!kept.contains(service.name)) context.remove_service(service);
 }

@@ -186,7 +186,8 @@ void V1JobContext::remove_pod(const V1PodView& pod) {
 void V1JobContext::remove_service(const ServiceView& service) {
   if (service.is_deleting) return;
   remove(kube::kServices, service.name, service.uid, "FailedDeleteService");
-  note("Normal", "SuccessfulDeleteService", "Deleted service: " + service.name);
+  if (service.name != name())  // the Service of the job comes and goes without events
+    note("Normal", "SuccessfulDeleteService", "Deleted service: " + service.name);
 }
 
 void V1JobContext::patch(const kube::Resource& resource, const std::string& object_name, Json body,

@@ -1,10 +1,11 @@
 // Each index of each role has one bare pod, and each pod has one headless Service
-// (pkg/controller.v1/common/pod.go and service.go).
+// (pkg/controller.v1/common/pod.go and service.go). A further Service has the name of the job.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
 
+#include "kube/model/names.hh"
 #include "kube/model/pod_template.hh"
 #include "kube/model/resources.hh"
 #include "runtimes/gang/gang_scheduler.hh"
@@ -118,6 +119,49 @@ void warn_about_templates(V1JobContext& context) {
                  "be overwritten");
 }
 
+// Together with the Service of the job these make "p-worker-0.p" a name of the pod. Members of the
+// template stay: with setHostnameAsFQDN, a subdomain could make the host name too long.
+void name_host(const Framework& framework, const V1Job& job, const PodSlot& slot, Json& spec) {
+  if (!framework.has_services) return;
+  for (const char* member : {"hostname", "subdomain", "setHostnameAsFQDN"})
+    if (spec.find(member)) return;
+  std::string name = pod_name(job.metadata.name, framework, slot.role, slot.index);
+  // Stored jobs may have longer names than admission allows, and roles of a TFJob any name.
+  if (!kube::check_dns1123_label(name).empty()) return;
+  spec.set("hostname", std::move(name)).set("subdomain", job.metadata.name);
+}
+
+// "p-worker-0" may also be a pod of a job "p", which needs a Service of that name.
+bool could_name_pod(std::string_view name) {
+  const std::size_t dash = name.rfind('-');
+  if (dash == name.npos || name.find_first_not_of("0123456789", dash + 1) != name.npos)
+    return false;
+  const std::string_view before = name.substr(0, dash);
+  return std::ranges::any_of(frameworks(), [before](const Framework* each) {
+    return std::ranges::any_of(each->roles, [before](std::string_view role) {
+      return before.ends_with("-" + to_lower(role));
+    });
+  });
+}
+
+// The Service of the job has all its pods. Upstream has none, and no event is made for it.
+void sync_job_service(V1JobContext& context) {
+  const std::string& name = context.name();
+  const auto is_it = [&name](const ServiceView& service) { return service.name == name; };
+  if (!context.framework.has_services || total_replicas(context.job) == 0 || could_name_pod(name) ||
+      std::ranges::any_of(context.observed.services, is_it))
+    return;
+  // A Service of another owner is left alone: the names of the pods' own Services still resolve.
+  const Json* const existing = context.find_dependent(kube::kServices, name);
+  if (existing && !context.is_owner_of(*existing)) return;
+  const Json labels = kube::to_json(base_labels(context.framework, name));
+  Json spec = Json::object({{"clusterIP", "None"}, {"selector", labels}});
+  context.create(
+      kube::kServices, name,
+      Json::object({{"metadata", Json::object({{"labels", labels}})}, {"spec", std::move(spec)}}),
+      kWithPods, "FailedCreateService");
+}
+
 }  // namespace
 
 std::int64_t total_replicas(const V1Job& job) {
@@ -164,6 +208,7 @@ Json make_pod(const Framework& framework, const V1Job& job, const ReplicaSpec& s
   if (framework.is_master(job, slot)) labels.emplace(kV1JobRoleKey, "master");
   kube::add_labels(pod, labels);
   framework.set_cluster_spec(job, slot, settings, pod);
+  name_host(framework, job, slot, pod["spec"]);
   pod["spec"].set("restartPolicy", spec.restartPolicy == "ExitCode" ? "Never" : spec.restartPolicy);
   decorate_for_gang(settings, job.metadata.name, to_lower(slot.role), pod);
   return pod;
@@ -187,11 +232,14 @@ void sync_pods(V1JobContext& context, Batch batch) {
   std::vector<std::string_view> services;
   for (const ServiceView& service : context.observed.services) services.push_back(service.name);
   std::sort(services.begin(), services.end());
-  for (const RoleState& role : context.roles) {
-    if (sync_role(context, role, services, batch)) continue;
+  const bool is_complete = std::ranges::all_of(context.roles, [&](const RoleState& role) {
+    return sync_role(context, role, services, batch);
+  });
+  // It is the last, so that a quota refuses it rather than the Service of a pod.
+  if (is_complete)
+    sync_job_service(context);
+  else
     context.plan.requeue_within(std::chrono::milliseconds(0));
-    break;
-  }
   remove_surplus(context);
   warn_about_templates(context);
 }
@@ -208,6 +256,7 @@ void remove_surplus(V1JobContext& context) {
   std::vector<std::string_view> wanted;
   for (const RoleState& role : context.roles)
     wanted.insert(wanted.end(), role.names.begin(), role.names.end());
+  if (!wanted.empty()) wanted.push_back(context.name());
   std::sort(wanted.begin(), wanted.end());
   for (const ServiceView& service : context.observed.services)
     if (!std::binary_search(wanted.begin(), wanted.end(), service.name))

@@ -204,8 +204,8 @@ def v1_job(life, kind, job):
 
 
 def have(life, job, *wanted):
-    return all(sorted(o["metadata"]["name"] for o in life.objects(kind, job)) == [f"{job}-{name}" for name in wanted]
-               for kind in ("Pod", "Service"))
+    pods = [f"{job}-{name}" for name in wanted]
+    return named(life, "Pod", job) == pods and named(life, "Service", job) == ([job, *pods] if pods else [])
 
 
 def set_pod(life, name, container, phase, **state):
@@ -234,7 +234,7 @@ def test_a_pytorchjob_is_suspended_resumed_and_deleted_once(cluster):
 
     def check(life, job):
         assert have(life, job), "pods or Services were created for a job that is gone"
-        life.check_created(pods=4, services=4)
+        life.check_created(pods=4, services=6)
 
     everywhere(cluster, v1_test.pytorchjob, play, check, flags=("--enable-scheme",))
 
@@ -267,7 +267,7 @@ def test_a_tfjob_restarts_and_succeeds_once(cluster):
         status, types = v1_job(life, "TFJob", job)
         assert "Failed" not in types and status["completionTime"] and status["restarts"] == 1, status
         assert have(life, job), "a finished job has pods or Services again"
-        life.check_created(pods=3, services=2)
+        life.check_created(pods=3, services=3)
 
     everywhere(cluster, body, play, check, flags=("--enable-scheme",))
 
@@ -346,7 +346,7 @@ def test_an_elastic_gang_runs_out_of_retries_and_expires_once(cluster):
         assert ended, f"the pod in its back-off was deleted instead: {life.proxy.requests}"
         for kind in ("PyTorchJob", "Pod", "Service", group, scaler):
             assert not life.objects(kind, job), f"a {kind} was created for a job that is gone"
-        life.check_created(pods=2, services=2, podgroups=1, horizontalpodautoscalers=1)
+        life.check_created(pods=2, services=3, podgroups=1, horizontalpodautoscalers=1)
 
     try:
         everywhere(cluster, body, play, check, flags=("--enable-scheme", "--gang-scheduler-name=volcano"))

@@ -28,7 +28,7 @@ FRAMEWORKS = {"PyTorchJob": ("pytorch", "pytorchReplicaSpecs", "Master"), "TFJob
 # log that.
 NOT_LOGGED = {("update", "kubeflow.org", f"{kind.lower()}s/finalizers") for kind in FRAMEWORKS} | {("create", "", "pods/exec")}
 # Another client makes these after the controller has read, and before it makes its own.
-ONLY_IN_RACES = {("get", "", "services"), ("get", "scheduling.volcano.sh", "podgroups"), ("get", "scheduling.x-k8s.io", "podgroups")}
+ONLY_IN_RACES = {("get", "scheduling.volcano.sh", "podgroups"), ("get", "scheduling.x-k8s.io", "podgroups")}
 # A client of the metrics is asked about where a configuration file says so.
 ONLY_WITH_A_FILE = {("create", "authorization.k8s.io", "subjectaccessreviews")}
 

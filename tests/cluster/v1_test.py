@@ -59,10 +59,11 @@ def names(cluster, kind):
 
 
 def have(cluster, *wanted):
-    """Waits until these are the pods of V1 jobs, and the Services. Kubernetes' garbage collector deletes those of a deleted job; after a CRD
-    was made again it may take it most of a minute to see the jobs."""
-    for kind in ("pods", "services"):
-        wait_until(f"{kind} {wanted}", lambda: names(cluster, kind) == sorted(wanted), seconds=20 if wanted else 60)
+    """Waits until these are the pods of V1 jobs, and until they and their jobs have Services. Kubernetes' garbage collector deletes those of
+    a deleted job; after a CRD was made again it may take it most of a minute to see the jobs."""
+    jobs = {name.rsplit("-", 2)[0] for name in wanted}
+    for kind, those in ("pods", sorted(wanted)), ("services", sorted({*wanted, *jobs})):
+        wait_until(f"{kind} {those}", lambda: names(cluster, kind) == those, seconds=20 if wanted else 60)
 
 
 def types(cluster, name):

@@ -64,6 +64,7 @@ struct V1Fixture : trainer::test::IdleManager {
       api.on("POST", path).always().reply([this](const kube::ReceivedRequest& request) {
         return stored(request);
       });
+    api.on("GET", kV1Services + "/p").always().answer(404, R"({"reason":"NotFound","code":404})");
     api.on("PATCH", kPyTorchJobsPath + "/p/status").always().reply([this](const auto& request) {
       const auto patch = kube::parse_json(request.body);
       status = kube::test::merge_patch(status, *patch->find("status"));
@@ -113,14 +114,25 @@ using Lines = std::vector<std::string>;
 }  // namespace
 
 TEST_CASE_METHOD(V1Fixture, "a job gets its pods and Services, then its status, and then nothing") {
-  CHECK(sent() == Lines{"PATCH " + kPyTorchJobsPath + "/p/status",
+  CHECK(sent() == Lines{"GET " + kV1Services + "/p", "PATCH " + kPyTorchJobsPath + "/p/status",
                         "POST " + kV1Pods + " p-master-0", "POST " + kV1Pods + " p-worker-0",
-                        "POST " + kV1Services + " p-master-0",
+                        "POST " + kV1Services + " p", "POST " + kV1Services + " p-master-0",
                         "POST " + kV1Services + " p-worker-0"});
   CHECK(sent().empty());
   for (const std::string& each : enqueued) CHECK_THAT(each, !Catch::Contains("for counters"));
   CHECK_THAT(metrics.render(), Catch::Contains("training_operator_jobs_created_total{framework="
                                                "\"pytorch\",job_namespace=\"n\"} 1"));
+}
+
+TEST_CASE_METHOD(V1Fixture, "a Service of another owner that has the job's name is read once") {
+  api.on("GET", kV1Services + "/p").always().answer(200, R"({"metadata":{"name":"p","uid":"u"}})");
+  const Lines lines = sent();
+  CHECK(std::count(lines.begin(), lines.end(), "GET " + kV1Services + "/p") == 1);
+  CHECK(std::count(lines.begin(), lines.end(), "POST " + kV1Services + " p") == 0);
+  CHECK(lines.size() == 6);
+  CHECK(sent().empty());
+  REQUIRE(cache<v1::V1PodView>(v1_pods()).upsert(pod("n", "200", "Running")));
+  CHECK(sent() == Lines{"PATCH " + kPyTorchJobsPath + "/p/status"});
 }
 
 TEST_CASE_METHOD(V1Fixture, "M8: a job that is gone is left alone") {

@@ -27,7 +27,7 @@ the API server fills in. These Services keep clusterIP None, and their ports are
 (kubexec.sh, the init container that waits) is not compared, only that it is there and, of the latter, for which host it waits.
 
 A departures file lists differences that are meant: [{case: GLOB, path: REGEX, reason: why}, ...], for shown and kept-back cases
-alike. A departed file says what is there instead, {case: {path: text}}, so that a case it names may differ in just that;
+alike. With `added: true` only what is there beyond the record is meant, and not what is missing or changed. A departed file says what is there instead, {case: {path: text}}, so that a case it names may differ in just that;
 --record-departed writes it. An exceptions file lists, as a departures file does, what differs on this server alone, such as local
 mode; one that does not occur fails. An expected file names, one in a line, the cases that are held, by their path from the folder of
 this file and without .yaml (# begins a comment); all others are not run but listed as open, and a path where there is no case fails.
@@ -302,6 +302,10 @@ FREE = [r"shown/TrainJob/[^/]+/status/(?!conditions|jobsStatus)", r"shown/Config
 Difference = collections.namedtuple("Difference", "path want got")
 
 
+# The text of what is not there; that of a value has quotes.
+NOTHING = "nothing"
+
+
 def text(value):
     return json.dumps(value, sort_keys=True)
 
@@ -315,9 +319,9 @@ def diff(want, got, path=""):
         out = []
         for k in sorted(set(want) | set(got)):
             if k not in got:
-                out.append(Difference(f"{path}/{k}", text(want[k]), "nothing"))
+                out.append(Difference(f"{path}/{k}", text(want[k]), NOTHING))
             elif k not in want:
-                out.append(Difference(f"{path}/{k}", "nothing", text(got[k])))
+                out.append(Difference(f"{path}/{k}", NOTHING, text(got[k])))
             else:
                 out += diff(want[k], got[k], f"{path}/{k}")
         return out
@@ -336,7 +340,7 @@ class Expectation:
             self.want = json.load(f)
         # A case may list, under 'free', regexes of difference paths that are left to the implementation.
         self.free = case.get("free", []) + FREE + ([] if with_messages else [r"^/\d+/message$"])
-        self.meant = [d["path"] for d in departures if fnmatch.fnmatch(name, d["case"])]
+        self.meant = [d for d in departures if fnmatch.fnmatch(name, d["case"])]
         self.departed = departed.get(name)
         self.exceptions = [e["path"] for e in exceptions if fnmatch.fnmatch(name, e["case"])]
 
@@ -364,7 +368,8 @@ class Expectation:
         return any(re.search(pattern, difference.path) for pattern in self.free + self.exceptions)
 
     def is_meant(self, difference):
-        return not self.is_free(difference) and any(re.search(pattern, difference.path) for pattern in self.meant)
+        return not self.is_free(difference) and any(
+            re.search(d["path"], difference.path) and (difference.want == NOTHING or not d.get("added")) for d in self.meant)
 
 
 # ---- the run

@@ -188,8 +188,8 @@ def test_v1_mpi(cluster):
     wait_until("the workers are gone", lambda: list(pods_of(cluster, "mpi")) == ["mpi-launcher"])
 
 
-# In place of TensorFlow: all that TF_CONFIG names meet at the addresses that it says.
-TENSORFLOW = """
+# In place of TensorFlow: all that TF_CONFIG names meet at the addresses that it says, and at the names that guides say.
+TENSORFLOW = WAIT + """
 import json, os, socket, threading, time
 config = json.loads(os.environ["TF_CONFIG"])
 me = "{type}/{index}".format(**config["task"])
@@ -211,6 +211,10 @@ def ask(host, port):
                 return peer.recv(99).decode()
         except OSError:
             time.sleep(0.2)
+def ip_of(name):
+    return wait_for(name)[0][4][0]
+for name, address in everyone.items():
+    assert ip_of("tf-{}.tf".format(name.replace("/", "-"))) == ip_of(address.rsplit(":", 1)[0]), name
 for name, address in everyone.items():
     found = ask(*address.rsplit(":", 1))
     assert found == name, f"{found} is where {name} should be"

@@ -106,7 +106,7 @@ TEST_CASE("MB1: jobs of MultiKueue are left alone") {
 TEST_CASE("P1: master and workers") {
   World world(make_job("PyTorchJob", "Master Worker*2"));
   CHECK(world.names("Pod") == Names{"p-master-0", "p-worker-0", "p-worker-1"});
-  CHECK(world.names("Service") == world.names("Pod"));
+  CHECK(world.names("Service") == Names{"p", "p-master-0", "p-worker-0", "p-worker-1"});
   CHECK(env_names(world, "p-worker-1") ==
         "PYTHONUNBUFFERED MASTER_PORT PET_MASTER_PORT MASTER_ADDR PET_MASTER_ADDR WORLD_SIZE RANK "
         "PET_NODE_RANK PET_NPROC_PER_NODE PET_NNODES");
@@ -315,4 +315,9 @@ TEST_CASE("what a job has when it starts, for render") {
   for (const Json& child : all_children(framework_of("MPIJob"), job, settings))
     kinds += std::string(child.get_string("kind")) + " ";
   CHECK(kinds == "PodGroup ServiceAccount ConfigMap Role RoleBinding Pod Pod ");
+  kinds.clear();
+  const V1Job other = read(make_job("JAXJob", "Worker"));
+  for (const Json& child : all_children(framework_of("JAXJob"), other, {}))
+    kinds += child.get("metadata").get_string("name") + std::string(" ");
+  CHECK(kinds == "p-worker-0 p-worker-0 p ");
 }

@@ -140,7 +140,7 @@ TEST_CASE("a role that is taken out takes its pods along") {
   world.patch("TFJob/p", yaml("spec: {tfReplicaSpecs: {Worker: null}}"));
   world.settle();
   CHECK(world.names("Pod") == std::vector<std::string>{"p-chief-0"});
-  CHECK(world.names("Service") == std::vector<std::string>{"p-chief-0"});
+  CHECK(world.names("Service") == std::vector<std::string>{"p", "p-chief-0"});
   CHECK_FALSE(world.at("TFJob/p").get("status").get("replicaStatuses").find("Worker"));
   CHECK(world.conditions() == "Created Running");
 }

@@ -34,10 +34,10 @@ void play(World& world, std::string_view role, std::string_view phases) {
 TEST_CASE("T1: pods and Services") {
   World one(make_job("TFJob", "Worker"));
   CHECK(one.names("Pod").size() == 1);
-  CHECK(one.names("Service").size() == 1);
+  CHECK(one.names("Service") == std::vector<std::string>{"p", "p-worker-0"});
   World six(make_job("TFJob", "Worker*4 PS*2"));
   CHECK(six.names("Pod").size() == 6);
-  CHECK(six.names("Service").size() == 6);
+  CHECK(six.names("Service").size() == 7);
 }
 
 TEST_CASE("T2, T3: counters and conditions as pods go on") {
