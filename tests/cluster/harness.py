@@ -166,6 +166,11 @@ class Cluster:
         return next((c for c in conditions if c["type"] == wanted and c["status"] == "True"), None)
 
 
+def port_holders():
+    """The sockets that keep a controller from listening for webhooks."""
+    return run("ss", "-Htanpe", "exclude", "time-wait", f"sport = :9443 and ( src {os.environ['TESTBED_HOST']} or src 0.0.0.0 )").stdout
+
+
 class HostController:
     """A controller on the host. Its ports are on the test bed's address."""
 
@@ -183,6 +188,9 @@ class HostController:
         self.log_begins = 0   # of the process that was started last
 
     def start(self, wait=True):
+        # Another process of the machine may have the port of the webhooks, if only for a moment.
+        if any(each.endswith(":9443") for each in self.command):
+            wait_until("the port of the webhooks is free", lambda: not port_holders(), seconds=60, shown=port_holders)
         with open(self.log, "a") as log:
             self.log_begins = self.log.stat().st_size
             self.process = subprocess.Popen(self.command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=self.env)
@@ -197,15 +205,8 @@ class HostController:
 
     def is_ready(self):
         if self.process.poll() is not None:
-            raise Failed(f"the controller ended with {self.process.returncode}:\n{self.log.read_text()[-2000:]}{self.sockets()}")
+            raise Failed(f"the controller ended with {self.process.returncode}:\n{self.log.read_text()[-2000:]}{port_holders()}")
         return self.answers("readyz")
-
-    def sockets(self):
-        """All of the machine's sockets on ports of a controller, where another process had one of them."""
-        if "Address already in use" not in self.said():
-            return ""
-        ports = " or ".join(f"sport = :{port}" for port in (8080, 8081, 9443))
-        return "\n" + run("ss", "-tanpe", ports, check=False).stdout
 
     def answers(self, probe):
         try:

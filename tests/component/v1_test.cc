@@ -64,7 +64,11 @@ struct V1Fixture : trainer::test::IdleManager {
       api.on("POST", path).always().reply([this](const kube::ReceivedRequest& request) {
         return stored(request);
       });
-    api.on("GET", kV1Services + "/p").always().answer(404, R"({"reason":"NotFound","code":404})");
+    api.on("GET", kV1Services + "/p").always().reply([this](const auto&) {
+      return foreign_service.empty()
+                 ? kube::ScriptedReply(404, R"({"reason":"NotFound","code":404})")
+                 : kube::ScriptedReply(200, foreign_service);
+    });
     api.on("PATCH", kPyTorchJobsPath + "/p/status").always().reply([this](const auto& request) {
       const auto patch = kube::parse_json(request.body);
       status = kube::test::merge_patch(status, *patch->find("status"));
@@ -107,6 +111,7 @@ struct V1Fixture : trainer::test::IdleManager {
   std::string more;  // members of the spec, each with a comma
   Json status = Json::object();
   bool has_upstreams_crds = false;
+  std::string foreign_service;  // it has the name of the job
 };
 
 using Lines = std::vector<std::string>;
@@ -125,14 +130,16 @@ TEST_CASE_METHOD(V1Fixture, "a job gets its pods and Services, then its status, 
 }
 
 TEST_CASE_METHOD(V1Fixture, "a Service of another owner that has the job's name is read once") {
-  api.on("GET", kV1Services + "/p").always().answer(200, R"({"metadata":{"name":"p","uid":"u"}})");
+  foreign_service = R"({"metadata":{"name":"p","uid":"u"}})";
   const Lines lines = sent();
   CHECK(std::count(lines.begin(), lines.end(), "GET " + kV1Services + "/p") == 1);
   CHECK(std::count(lines.begin(), lines.end(), "POST " + kV1Services + " p") == 0);
   CHECK(lines.size() == 6);
   CHECK(sent().empty());
-  REQUIRE(cache<v1::V1PodView>(v1_pods()).upsert(pod("n", "200", "Running")));
-  CHECK(sent() == Lines{"PATCH " + kPyTorchJobsPath + "/p/status"});
+  REQUIRE(cache<v1::V1PodView>(v1_pods()).upsert(pod("n", "200", "Failed")));
+  api.on("DELETE", kV1Pods + "/p-worker-0").always().answer(200, "{}");
+  CHECK(sent() == Lines{"DELETE " + kV1Pods + "/p-worker-0",
+                        "PATCH " + kPyTorchJobsPath + "/p/status"});
 }
 
 TEST_CASE_METHOD(V1Fixture, "M8: a job that is gone is left alone") {

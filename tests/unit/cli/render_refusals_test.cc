@@ -163,15 +163,16 @@ spec:
 }
 
 TEST_CASE("for a kind that was removed others are named") {
+  const std::string job = runtime("ClusterTrainingRuntime", "name: mine") + kJob;
   const Outcome mxnet =
-      render("apiVersion: kubeflow.org/v1\nkind: MXJob\nmetadata: {name: m}\n" + kJob);
+      render("apiVersion: kubeflow.org/v1\nkind: MXJob\nmetadata: {name: m}\n---\n" + job);
   CHECK(mxnet.code == kExitRefused);
   CHECK(mxnet.err ==
         "MXJob m: the Training Operator 1.9 removed this kind, and nothing reconciles it: make a "
         "PyTorchJob (kubeflow.org/v1) or a TrainJob (trainer.kubeflow.org/v1alpha1) of it\n");
   CHECK(mxnet.out.find("kind: JobSet") != std::string::npos);
   const Outcome other =
-      render("apiVersion: example.org/v1\nkind: MXJob\nmetadata: {name: m}\n" + kJob);
+      render("apiVersion: example.org/v1\nkind: MXJob\nmetadata: {name: m}\n---\n" + job);
   CHECK(other.code == kExitDone);
 }
 

@@ -318,6 +318,6 @@ TEST_CASE("what a job has when it starts, for render") {
   kinds.clear();
   const V1Job other = read(make_job("JAXJob", "Worker"));
   for (const Json& child : all_children(framework_of("JAXJob"), other, {}))
-    kinds += child.get("metadata").get_string("name") + std::string(" ");
+    kinds += std::string(child.get("metadata").get_string("name")) + " ";
   CHECK(kinds == "p-worker-0 p-worker-0 p ");
 }

@@ -67,7 +67,9 @@ TEST_CASE("a pod gets no host name if its template has one, or if it has no room
   // It was stored before admission had the rule.
   const std::string name(60, 'a');
   World world;
-  world.objects["PyTorchJob/" + name] = make_job("PyTorchJob", "Master", {}, name);
+  Json stored = make_job("PyTorchJob", "Master", {}, name);
+  stored["metadata"].set("namespace", world.ns).set("uid", "u");
+  world.objects["PyTorchJob/" + name] = std::move(stored);
   world.settle();
   CHECK_FALSE(world.at("Pod/" + name + "-master-0").get("spec").find("hostname"));
 }
