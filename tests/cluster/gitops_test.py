@@ -17,7 +17,7 @@ import harness
 import rights_test
 import v1_test
 from clients_test import runtime, trainjob
-from harness import ROOT, TRAINER, Failed, run, wait_until
+from harness import ROOT, Failed, run, wait_until
 from monitoring_test import phase, set_pods
 from restore_test import MARKER
 from rights_test import HOST, MANAGER, SYSTEM
@@ -253,12 +253,9 @@ def test_nothing_of_a_platform_differs_after_a_day(cluster):
 
 def v1_controller(directory, clock):
     """The program as upstream's manager, as in v1_rights_test.py."""
-    directory = pathlib.Path(directory)
-    (directory / "manager").symlink_to(TRAINER)
     controller = harness.Controller(directory, kubeconfig=rights_test.kubeconfig(directory, "kubeflow", "training-operator"),
                                     env={"KUBERNETES_SERVICE_HOST": HOST, "MY_POD_NAMESPACE": "kubeflow", **clock.env})
-    controller.command = [str(directory / "manager"), "--leader-elect", f"--metrics-bind-address={HOST}:8443",
-                          f"--health-probe-bind-address={HOST}:8081"]
+    controller.command = harness.manager_command(directory, "--leader-elect")
     return controller
 
 
@@ -266,7 +263,7 @@ def test_nothing_of_v1_jobs_differs_after_a_day(cluster):
     removed = [o for o in rights_test.documents(*V1) if o["kind"] not in KEPT]
     run("kubectl", "delete", "--ignore-not-found", "clusterroles", *(f"kubeflow-training-{level}" for level in ("view", "edit", "admin")))
     apply(*V1)
-    rights_test.apply([rights_test.endpoints("training-operator", "kubeflow")])
+    rights_test.apply([rights_test.endpoints("training-operator", "kubeflow", harness.MANAGER_PORT)])
     try:
         with tempfile.TemporaryDirectory() as directory, in_a_pod(v1_controller(directory, clock := Clock(directory))):
             wait_until("the webhooks have a CA", lambda: have_a_ca(f"validating{WEBHOOKS}/validator.training-operator.kubeflow.org"))

@@ -171,6 +171,19 @@ def port_holders():
     return run("ss", "-Htanpe", "exclude", "time-wait", f"sport = :9443 and ( src {os.environ['TESTBED_HOST']} or src 0.0.0.0 )").stdout
 
 
+# Upstream's manager listens on all addresses of the machine, so no controller on another test bed may have this port.
+MANAGER_PORT = 9000 + int(os.environ.get("TESTBED_HOST", "0.0.0.0").split(".")[1])
+
+
+def manager_command(directory, *flags, metrics=":8443"):
+    """The program called as the Training Operator's manager."""
+    host = os.environ["TESTBED_HOST"]
+    (pathlib.Path(directory) / "manager").symlink_to(TRAINER)
+    address = host + metrics if metrics.startswith(":") else metrics
+    return [f"{directory}/manager", *flags, f"--webhook-server-port={MANAGER_PORT}", f"--metrics-bind-address={address}",
+            f"--health-probe-bind-address={host}:8081"]
+
+
 class HostController:
     """A controller on the host. Its ports are on the test bed's address."""
 

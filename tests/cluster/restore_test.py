@@ -111,9 +111,7 @@ def test_a_restored_namespace_runs_only_what_had_not_finished(cluster):
 def test_the_manager_of_v1_jobs_marks_them_too(cluster):
     """Started as upstream's, which has no configuration file."""
     def as_manager(controller, directory):
-        (directory / "manager").symlink_to(harness.TRAINER)
-        controller.command = [str(directory / "manager"), "--marks-finished-jobs",
-                              f"--metrics-bind-address={v1_test.HOST}:8443", f"--health-probe-bind-address={v1_test.HOST}:8081"]
+        controller.command = harness.manager_command(directory, "--marks-finished-jobs")
 
     with v1_test.controller(change=as_manager):
         cluster.apply(v1_test.pytorchjob("v1-done"))

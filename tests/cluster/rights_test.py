@@ -92,13 +92,13 @@ def uninstall(objects):
     run("kubectl", "delete", "--ignore-not-found", "--timeout=60s", "-f", str(ROOT / "tests/conformance/crds"))
 
 
-def endpoints(service, namespace):
+def endpoints(service, namespace, port=9443):
     """The API server sends reviews to the addresses that it finds here."""
     return {
         "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
         "metadata": {"name": "testbed", "namespace": namespace, "labels": {"kubernetes.io/service-name": service}},
         "endpoints": [{"addresses": [HOST], "conditions": {"ready": True}}],
-        "ports": [{"name": "webhook-server", "port": 9443, "protocol": "TCP"}]}
+        "ports": [{"name": "webhook-server", "port": port, "protocol": "TCP"}]}
 
 
 def kubeconfig(directory, namespace=SYSTEM, account=MANAGER):

@@ -7,7 +7,6 @@ With EACH_RULE=yes the scenario runs once for each rule, without that rule. Need
 """
 import json
 import os
-import pathlib
 import tempfile
 import threading
 import time
@@ -17,7 +16,7 @@ import yaml
 import harness
 import quiet_test
 import rights_test
-from harness import ROOT, TRAINER, Failed, run, wait_until
+from harness import ROOT, Failed, run, wait_until
 from rights_test import Audit, Refused, documents, roles
 
 SYSTEM, ACCOUNT = "kubeflow", "training-operator"
@@ -59,14 +58,10 @@ class Scenario(rights_test.Scenario):
         self.gang = gang
         self.audit = Audit(self.cluster.namespace, SYSTEM, ACCOUNT)
         self.api = rights_test.Api(os.environ["KUBECONFIG"])
-        directory = pathlib.Path(directory)
-        (directory / "manager").symlink_to(TRAINER)
         self.controller = harness.Controller(
             directory, kubeconfig=rights_test.kubeconfig(directory, SYSTEM, ACCOUNT),
             env={"KUBERNETES_SERVICE_HOST": rights_test.HOST, "MY_POD_NAMESPACE": SYSTEM})
-        self.controller.command = [str(directory / "manager"), "--leader-elect", "--gang-scheduler-name=" + gang,
-                                   f"--metrics-bind-address={rights_test.HOST}:8443",
-                                   f"--health-probe-bind-address={rights_test.HOST}:8081"]
+        self.controller.command = harness.manager_command(directory, "--leader-elect", "--gang-scheduler-name=" + gang)
 
     def live(self):
         for step in (self.create, self.finish, self.restart, self.change, self.meet_conflicts):
@@ -188,7 +183,7 @@ def install(objects):
     for crds in ("tests/conformance/crds", "manifests/v1/crds"):
         run("kubectl", "apply", "--server-side", "--force-conflicts", "-f", str(ROOT / crds))
         run("kubectl", "wait", "--for=condition=Established", "--timeout=30s", "-f", str(ROOT / crds))
-    rights_test.apply([*objects, rights_test.endpoints(ACCOUNT, SYSTEM)])
+    rights_test.apply([*objects, rights_test.endpoints(ACCOUNT, SYSTEM, harness.MANAGER_PORT)])
 
 
 def uninstall(objects):
@@ -295,11 +290,9 @@ def set_pod(cluster, name, phase, **of_container):
 
 
 def live_with_upstreams_manifests(cluster, directory):
-    (directory / "manager").symlink_to(TRAINER)
     controller = harness.Controller(directory, kubeconfig=rights_test.kubeconfig(directory, SYSTEM, ACCOUNT),
                                     env={"KUBERNETES_SERVICE_HOST": rights_test.HOST, "MY_POD_NAMESPACE": SYSTEM})
-    controller.command = [str(directory / "manager"), f"--metrics-bind-address={rights_test.HOST}:8443",
-                          f"--health-probe-bind-address={rights_test.HOST}:8081"]
+    controller.command = harness.manager_command(directory)
     audit = Audit(cluster.namespace, SYSTEM, ACCOUNT)
     two = {"Master": role("pytorch"), "Worker": role("pytorch", restart="ExitCode")}
     controller.start()
@@ -351,7 +344,7 @@ def test_only_the_image_of_upstreams_manifests_is_changed(cluster):
     try:
         run("kubectl", "apply", "--server-side", "--force-conflicts", "-f", "-", text=yaml.safe_dump_all(upstreams_crds()))
         with tempfile.TemporaryDirectory() as directory:
-            live_with_upstreams_manifests(cluster, pathlib.Path(directory))
+            live_with_upstreams_manifests(cluster, directory)
     finally:
         run("kubectl", "apply", "--server-side", "--force-conflicts", "-f", str(ROOT / "manifests/v1/crds"))
         cluster.kubectl("delete", "pytorchjobs", "--all", "--wait=false", check=False)

@@ -14,7 +14,7 @@ import time
 
 import harness
 import quiet_test
-from harness import ROOT, TRAINER, run, wait_until
+from harness import ROOT, run, wait_until
 
 sys.path.insert(0, str(ROOT / "tests/conformance"))
 from conform import Api  # noqa: E402
@@ -249,9 +249,7 @@ LEASE = "1ca428e5.training-operator.kubeflow.org"
 
 def as_upstreams_manager(cluster):
     def change(made, directory):
-        (directory / "manager").symlink_to(TRAINER)
-        made.command = [str(directory / "manager"), f"--namespace={cluster.namespace}", "-leader-elect", "--metrics-bind-address=0",
-                        f"--health-probe-bind-address={HOST}:8081"]
+        made.command = harness.manager_command(directory, f"--namespace={cluster.namespace}", "-leader-elect", metrics="0")
         made.env["MY_POD_NAMESPACE"] = cluster.namespace
 
     return controller(change=change)

@@ -5,13 +5,12 @@ overlays/restrict-v1-controller. v1_rights_test.py shows that the controller doe
 Needs a control plane without node and with an audit log (AUDIT=yes).
 """
 import json
-import pathlib
 import tempfile
 
 import harness
 import rights_test
 import v1_rights_test
-from harness import TRAINER, Failed, run, wait_until
+from harness import Failed, run, wait_until
 from rights_test import documents
 from v1_rights_test import ACCOUNT, FRAMEWORKS, SYSTEM, job
 
@@ -46,12 +45,9 @@ def which_are_granted(rights, namespace):
 
 
 def controller_of(directory, kinds):
-    directory = pathlib.Path(directory)
-    (directory / "manager").symlink_to(TRAINER)
     controller = harness.Controller(directory, kubeconfig=rights_test.kubeconfig(directory, SYSTEM, ACCOUNT),
                                     env={"KUBERNETES_SERVICE_HOST": rights_test.HOST, "MY_POD_NAMESPACE": SYSTEM})
-    controller.command = [str(directory / "manager"), "--leader-elect", *(f"--enable-scheme={kind}" for kind in kinds),
-                          f"--metrics-bind-address={rights_test.HOST}:8443", f"--health-probe-bind-address={rights_test.HOST}:8081"]
+    controller.command = harness.manager_command(directory, "--leader-elect", *(f"--enable-scheme={kind}" for kind in kinds))
     return controller
 
 
