@@ -138,7 +138,8 @@ struct JobSetStatus {
   std::vector<kube::Condition> conditions;
   std::int32_t restarts = 0;
   std::int32_t restartsCountTowardsMax = 0;
-  std::string terminalState;  // "", "Completed" or "Failed"
+  std::optional<std::int32_t> executionAttempts;  // see runtimes/jobset/execution_attempts.hh
+  std::string terminalState;                      // "", "Completed" or "Failed"
   std::vector<ReplicatedJobStatus> replicatedJobsStatus;
   std::optional<std::int32_t> previousInPlaceRestartAttempt;
   std::optional<std::int32_t> currentInPlaceRestartAttempt;

@@ -208,6 +208,11 @@ void JobSetStatus::describe(D& d) {
   d.always("restarts", &JobSetStatus::restarts).doc("How often the whole JobSet was restarted.");
   d.field("restartsCountTowardsMax", &JobSetStatus::restartsCountTowardsMax)
       .doc("How many of those restarts count towards maxRestarts.");
+  d.field("executionAttempts", &JobSetStatus::executionAttempts)
+      .minimum(0)
+      .doc(
+          "The number of the run, from 0: restarts and resumptions raise it. Only if a pod "
+          "template has the annotation jobset.sigs.k8s.io/execution-attempt.");
   d.field("terminalState", &JobSetStatus::terminalState)
       .doc("Completed or Failed, once it has ended.");
   d.field("replicatedJobsStatus", &JobSetStatus::replicatedJobsStatus)

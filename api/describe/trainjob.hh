@@ -236,6 +236,9 @@ void TrainJobStatus::describe(D& d) {
   d.field("restarts", &TrainJobStatus::restarts)
       .minimum(0)
       .doc("How often all nodes were restarted together.");
+  d.field("executionAttempts", &TrainJobStatus::executionAttempts)
+      .minimum(0)
+      .doc("TRAINER_ATTEMPT of the nodes that run, from 0: restarts and evictions raise it.");
   d.field("restartBudget", &TrainJobStatus::restartBudget)
       .max_length(64)
       .doc("Restarts of those that failurePolicy allows, as 1/3; behind a + those by disruptions.");

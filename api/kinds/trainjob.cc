@@ -18,7 +18,8 @@ ApiKind trainjob_kind() {
       {"Reason", "string", ".status.reason", "Why the job stands there", 1},
       {"Queue", "string", R"(.metadata.labels.kueue\.x-k8s\.io/queue-name)", "The queue of Kueue",
        1},
-      {"Attempt", "integer", ".status.restarts", "TRAINER_ATTEMPT of the pods; none: 0", 1},
+      {"Attempt", "integer", ".status['executionAttempts','restarts']",
+       "TRAINER_ATTEMPT of the pods: restarts, and evictions where it is set", 1},
       {"First Failure", "string", ".status.firstFailure.pod", "The pod that failed first", 1},
       {"Waiting For", "string", ".status.message", "The reason as a sentence", 1}};
   return {kTrainJobs,

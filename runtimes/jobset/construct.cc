@@ -11,6 +11,7 @@
 
 #include "runtimes/jobset/conditions.hh"
 #include "runtimes/jobset/disruption.hh"
+#include "runtimes/jobset/execution_attempts.hh"
 #include "runtimes/jobset/job_template.hh"
 #include "runtimes/jobset/names.hh"
 
@@ -98,6 +99,12 @@ void put_exclusive_annotations(Json& job, const JobSet& jobset, const Json& job_
     const auto selector = level->find(kNodeSelectorKey);
     if (selector != level->end()) put(kNodeSelectorKey, selector->second);
   }
+}
+
+void put_attempt(Json& job, const JobSet& jobset) {
+  const std::string attempt = std::to_string(current_attempt(jobset.status));
+  for (Json* object : {&job, job.find_path({"spec", "template"})})
+    (*object)["metadata"]["annotations"].set(kExecutionAttemptKey, attempt);
 }
 
 bool uses_labelled_nodes(const Json& job) {
@@ -191,6 +198,7 @@ JobFactory::JobFactory(const JobSet& jobset, const Layout& layout, std::size_t r
   job_metadata["ownerReferences"] = Json::array({owner_reference(jobset)});
   put_keys(prototype_, common_keys(jobset, replicated_job_, layout, place_));
   put_exclusive_annotations(prototype_, jobset, job_template);
+  if (counts_attempts(replicated_job_)) put_attempt(prototype_, jobset);
   is_on_labelled_nodes_ = uses_labelled_nodes(prototype_);
 
   Json& job_spec = prototype_["spec"];

@@ -51,7 +51,7 @@ void run(JobSetContext& context) {
   if (context.observed.gates.elastic_jobset) resize_jobs(context);
   if (context.is_suspended()) {
     suspend_jobs(context);
-  } else {
+  } else if (!begin_attempt(context)) {
     ensure_service(context);
     create_jobs(context);
     resume_jobs(context);

@@ -25,6 +25,10 @@ void clean_up_finished(JobSetContext& context);
 // ttl.cc: removes the finished JobSet, or asks for a reconcile in time.
 void expire(JobSetContext& context);
 
+// execution_attempts.cc: notes that a JobSet which is not suspended runs. Returns true if it was
+// suspended: the status must have the number of this run before any Job gets it.
+bool begin_attempt(JobSetContext& context);
+
 // failure.cc: decides about the earliest failure. Call it only if context.jobs.failed has any.
 void apply_failure_policy(JobSetContext& context);
 

@@ -76,7 +76,7 @@ bool JobSetContext::has_room() {
 }
 
 void JobSetContext::patch_job(const JobView& job, std::string_view subresource, kube::Json patch) {
-  patch.set("metadata", kube::Json::object({{"resourceVersion", job.resource_version}}));
+  patch["metadata"].set("resourceVersion", job.resource_version);
   plan.actions.push_back({.verb = kube::Action::Verb::kMergePatch,
                           .resource = kube::kJobs,
                           .key = {jobset.metadata.ns, job.name},

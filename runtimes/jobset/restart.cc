@@ -93,6 +93,7 @@ void fail(JobSetContext& context, std::string_view reason, std::string_view mess
 
 void restart_all(JobSetContext& context, bool is_counted, std::string_view reason,
                  std::string_view message) {
+  if (context.status.executionAttempts) ++*context.status.executionAttempts;
   ++context.status.restarts;
   if (is_counted) ++context.status.restartsCountTowardsMax;
   context.set_condition(kRestarting, true, reason, message);

@@ -64,9 +64,11 @@ Changes compare(const JobSetContext& context) {
   Changes changes;
   // The members are compared by name: their order has no meaning, and must not cause writes.
   changes.counters = before.replicatedJobsStatus.size() != context.rjobs.size();
-  changes.is_first = before.restarts != after.restarts ||
-                     before.restartsCountTowardsMax != after.restartsCountTowardsMax ||
-                     before.terminalState != after.terminalState;
+  changes.is_first =
+      before.restarts != after.restarts ||
+      before.restartsCountTowardsMax != after.restartsCountTowardsMax ||
+      before.terminalState != after.terminalState ||
+      (before.executionAttempts && before.executionAttempts != after.executionAttempts);
   for (const ReplicatedJobState& rjob : context.rjobs) {
     const ReplicatedJobStatus nothing;
     const ReplicatedJobStatus& stored = rjob.stored ? *rjob.stored : nothing;

@@ -6,7 +6,9 @@
 #include "kube/model/json_text.hh"
 #include "kube/model/resources.hh"
 #include "runtimes/jobset/conditions.hh"
+#include "runtimes/jobset/execution_attempts.hh"
 #include "runtimes/jobset/policies.hh"
+#include "runtimes/views/labels.hh"
 
 namespace trainer::jobset {
 namespace {
@@ -40,11 +42,12 @@ Json united_list(const Json& present, const Json& desired) {
 
 // Returns the changes that a suspended Job's pod template needs to agree with the JobSet as it is
 // now. Nothing is ever removed from a Job: each list or map becomes the union of both, in which the
-// JobSet's values win. The result is empty if nothing must change.
-Json template_patch(const ReplicatedJobState& rjob, const JobView& job) {
+// JobSet's values win, and `attempt` wins over these. The result is empty if nothing must change.
+Json template_patch(const ReplicatedJobState& rjob, const JobView& job, const Json& attempt) {
   const Json* pod_template = rjob.spec->template_.find_path({"spec", "template"});
   if (!pod_template) return Json::object();
-  const Json desired = scheduling_of(*pod_template);
+  Json desired = scheduling_of(*pod_template);
+  for (const auto& [key, value] : attempt.as_object()) desired["annotations"].set(key, value);
   const Json& present = job.scheduling ? *job.scheduling : Json::null();
   Json metadata = Json::object();
   Json spec = Json::object();
@@ -67,14 +70,18 @@ Json template_patch(const ReplicatedJobState& rjob, const JobView& job) {
 // Job ran before, its start time is removed first, and the event of that write starts the next
 // reconcile.
 void resume_job(JobSetContext& context, const ReplicatedJobState& rjob, const JobView& job) {
-  Json changes = template_patch(rjob, job);
+  Json attempt = Json::object();
+  if (counts_attempts(*rjob.spec))
+    attempt.set(kExecutionAttemptKey, std::to_string(current_attempt(context.jobset.status)));
+  Json changes = template_patch(rjob, job, attempt);
   if (!changes.empty() && job.has_start_time) {
     Json status = Json::object({{"startTime", nullptr}});
     return context.patch_job(job, "status", Json::object({{"status", std::move(status)}}));
   }
-  Json spec = Json::object({{"suspend", false}});
-  if (!changes.empty()) spec.set("template", std::move(changes));
-  context.patch_job(job, "", Json::object({{"spec", std::move(spec)}}));
+  Json patch = Json::object({{"spec", Json::object({{"suspend", false}})}});
+  if (!changes.empty()) patch["spec"].set("template", std::move(changes));
+  if (!attempt.empty()) patch["metadata"].set("annotations", std::move(attempt));
+  context.patch_job(job, "", std::move(patch));
 }
 
 // Returns the suspended active Jobs of every replicated job, by position.

@@ -112,11 +112,11 @@ bool Draft::is_launcher_a_node() const {
   return policy != nullptr && policy->mpi && policy->mpi->runLauncherAsNode.value_or(false);
 }
 
-const kube::Json* Draft::stored_container(std::size_t index) const {
+const kube::Json* Draft::stored_container(std::size_t index, std::string_view container) const {
   if (stored == nullptr) return nullptr;
   for (const kube::Json& replicated : stored->get("spec").get_array("replicatedJobs"))
     if (replicated.get_string("name") == pod_sets[index].name)
-      return kube::find_container(replicated.get_path({"template", "spec", "template"}), kNode);
+      return kube::find_container(replicated.get_path({"template", "spec", "template"}), container);
   return nullptr;
 }
 

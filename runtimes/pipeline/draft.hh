@@ -122,8 +122,8 @@ struct Draft {
   // controllers and earlier versions left it out if the job has no spec.trainer. No update changes
   // the environment of a JobSet, so such a job stays as it was made.
   bool is_stored_without(std::size_t index, std::string_view variable) const;
-  // Returns container `node` of this job in the stored JobSet, or nullptr.
-  const kube::Json* stored_container(std::size_t index) const;
+  // Returns the regular container of this job in the stored JobSet, or nullptr.
+  const kube::Json* stored_container(std::size_t index, std::string_view container = kNode) const;
   // Returns whether the replicated job runs the TrainJob's own command, image and variables in its
   // container `node`.
   bool is_trainer(std::size_t index) const;

@@ -32,6 +32,8 @@ struct PipelineOptions {
   // Jobs report progress only if an annotation of the job or its runtime asks for it: the feature
   // gate TrainJobStatus is off. If it is false, all report except those whose annotation says no.
   bool is_progress_opt_in = false;
+  // The JobSet controller counts attempts by annotation (runtimes/jobset/execution_attempts.hh).
+  bool counts_attempts = false;
   std::string status_server_url;  // "https://SERVICE.NAMESPACE.svc:10443", without path
   std::string status_server_ca;   // PEM
   std::string cluster_domain = "cluster.local";

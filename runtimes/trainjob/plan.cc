@@ -80,6 +80,7 @@ class TrainJobPlanner {
     if (!jobset_) return count_no_pods();
     mirror_jobset(after_, *jobset_, observed_.now);
     after_.restarts = std::max(jobset_->status.restarts, 0);
+    after_.executionAttempts = jobset_->status.executionAttempts;
     after_.restartBudget = restart_budget(*jobset_);
     after_.firstFailure = first_failure(after_.firstFailure, *jobset_, observed_.pods);
   }

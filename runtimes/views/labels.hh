@@ -40,6 +40,8 @@ inline constexpr std::string_view kGroupReplicasKey = "jobset.sigs.k8s.io/group-
 inline constexpr std::string_view kJobGroupIndexKey = "jobset.sigs.k8s.io/job-group-index";
 inline constexpr std::string_view kRestartAttemptKey = "jobset.sigs.k8s.io/restart-attempt";
 inline constexpr std::string_view kJobRestartAttemptKey = "jobset.sigs.k8s.io/job-restart-attempt";
+// A pod template that has this annotation asks for it (jobset/execution_attempts.hh).
+inline constexpr std::string_view kExecutionAttemptKey = "jobset.sigs.k8s.io/execution-attempt";
 inline constexpr std::string_view kCoordinatorKey = "jobset.sigs.k8s.io/coordinator";
 inline constexpr std::string_view kPriorityKey = "jobset.sigs.k8s.io/priority";  // pod label only
 // Users write these annotations.

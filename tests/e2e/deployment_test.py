@@ -277,25 +277,29 @@ def test_a_queue_starts_evicts_and_starts_elsewhere(cluster):
     run("kubectl", "label", "node", "node1", "pool=a", "--overwrite")
     job = trainjob("queued", numNodes=2, command=["sleep", "600"])
     job["spec"].update(suspend=True, runtimePatches=[_queue_patch(None)])
+    job["metadata"]["annotations"] = {"trainer.kubeflow.org/restart-environment": "true"}
     cluster.apply(job)
 
     def put(change):
         cluster.put_trainjob("queued", change, "kubectl-replace")
 
-    def start_on(pool):
+    def start_on(pool, attempt):
         put(lambda spec: spec.update(runtimePatches=[_queue_patch(pool)]))
         cluster.kubectl("patch", "trainjob", "queued", "--type=merge", "-p", '{"spec": {"suspend": false}}')
         wait_until("its nodes are ready", lambda: cluster.get("trainjob", "queued")["status"].get("phase") == "Running", seconds=60)
         pods = [p for p in cluster.list("pods") if "deletionTimestamp" not in p["metadata"]]
         assert [p["spec"]["nodeSelector"] for p in pods] == [{"pool": pool}] * 2, pods
+        told = [cluster.kubectl("exec", p["metadata"]["name"], "-c", "node", "--", "printenv", "TRAINER_ATTEMPT").strip() for p in pods]
+        assert told == [attempt] * 2, told
+        assert cluster.kubectl("get", "trainjob", "queued", "-o", "jsonpath={.status['executionAttempts','restarts']}").split()[0] == attempt
 
-    start_on("a")
+    start_on("a", "0")
     put(lambda spec: spec.update(suspend=True))
     wait_until("no Job is active", lambda: not any(j["active"] for j in cluster.get("trainjob", "queued")["status"]["jobsStatus"]), seconds=60)
     assert cluster.get("trainjob", "queued")["status"]["phase"] == "Suspended"
     put(lambda spec: spec.update(runtimePatches=[_queue_patch(None)]))
     run("kubectl", "label", "node", "node1", "pool=b", "--overwrite")
-    start_on("b")
+    start_on("b", "1")
     cluster.kubectl("delete", "trainjob", "queued", "--wait=false")
     run("kubectl", "label", "node", "node1", "pool-")
 

@@ -93,7 +93,9 @@ std::optional<PodPlace> read_jobset_place(const kube::ObjectMeta& pod) {
   place.role = role->second;
   place.job_index = number_of(pod.labels, jobset::kJobIndexKey);
   place.has_one_job = number_of(pod.labels, jobset::kReplicatedJobReplicasKey) <= 1;
-  place.attempt = number_of(pod.labels, jobset::kRestartAttemptKey);
+  place.attempt = pod.annotations.contains(jobset::kExecutionAttemptKey)
+                      ? number_of(pod.annotations, jobset::kExecutionAttemptKey)
+                      : number_of(pod.labels, jobset::kRestartAttemptKey);
   const bool is_label = pod.labels.contains(kCompletionIndexKey);
   place.index = number_of(is_label ? pod.labels : pod.annotations, kCompletionIndexKey);
   place.is_node = place.role != "dataset-initializer" && place.role != "model-initializer";

@@ -10,6 +10,7 @@ PipelineOptions pipeline_settings(const Configuration& configuration) {
   options.is_progress_enabled =
       configuration.featureGates.TrainJobStatus || configuration.statusServer.enabled;
   options.is_progress_opt_in = !configuration.featureGates.TrainJobStatus;
+  options.counts_attempts = configuration.jobsetController.mode != JobSetControllerMode::kOff;
   options.devices = configuration.devices;
   return options;
 }

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "kube/model/pod_template.hh"
 #include "runtimes/pipeline/plugin.hh"
 #include "runtimes/pipeline/switches.hh"
 #include "runtimes/views/labels.hh"
@@ -14,6 +15,7 @@ namespace {
 
 constexpr std::string_view kEnvironmentKey = "trainer.kubeflow.org/restart-environment";
 constexpr std::string_view kVolumeKey = "trainer.kubeflow.org/checkpoint-volume";
+constexpr std::string_view kAttempt = "TRAINER_ATTEMPT";
 // An offline command does not know the uid.
 constexpr std::string_view kUnknownUid = "<metadata.uid of the TrainJob>";
 
@@ -41,6 +43,16 @@ void for_each_trainer(AnyDraft& draft, const Visit& visit) {
   }
 }
 
+// No update changes the environment of a JobSet: that of an earlier version counts restarts alone.
+bool counts_attempts(const Draft& draft, std::size_t job, const kube::Json& container) {
+  if (draft.stored == nullptr) return draft.options.counts_attempts;
+  const kube::Json* stored = draft.stored_container(job, container.get_string("name"));
+  const kube::Json* variable = stored ? kube::find_env(*stored, kAttempt) : nullptr;
+  return variable && variable->get_path({"valueFrom", "fieldRef"})
+                         .get_string("fieldPath")
+                         .starts_with("metadata.annotations");
+}
+
 class Restarts final : public Plugin {
  public:
   std::string_view source() const override { return "plugin restarts"; }
@@ -62,8 +74,13 @@ void Restarts::enforce_pod_spec(Draft& draft) const {
     // The path is copied, since an edit may move what the container holds.
     std::string directory(mount_path(container, volume));
     ContainerEdit edit = draft.edit(job, container, source());
-    edit.env_field("TRAINER_ATTEMPT",
-                   fmt::format("metadata.labels['{}']", jobset::kRestartAttemptKey));
+    if (counts_attempts(draft, job, container)) {
+      draft.set_metadata(job, "annotations", jobset::kExecutionAttemptKey, "0", source());
+      edit.env_field(kAttempt,
+                     fmt::format("metadata.annotations['{}']", jobset::kExecutionAttemptKey));
+    } else {
+      edit.env_field(kAttempt, fmt::format("metadata.labels['{}']", jobset::kRestartAttemptKey));
+    }
     if (directory.empty()) return;
     while (directory.ends_with('/')) directory.pop_back();
     edit.env("TRAINER_CHECKPOINT_DIR",

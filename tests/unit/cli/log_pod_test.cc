@@ -69,6 +69,10 @@ TEST_CASE("the prefix is as short as the pod allows") {
   CHECK(pod(one(running)).prefix("node") == "[node-3]");
   CHECK(pod(one(running), R"(,"jobset.sigs.k8s.io/restart-attempt":"2")").prefix("node") ==
         "[node-3 #2]");
+  // Evictions count, too, where they are counted.
+  CHECK(pod(one(running), R"(,"jobset.sigs.k8s.io/restart-attempt":"2"},"annotations":{
+            "jobset.sigs.k8s.io/execution-attempt":"5")")
+            .prefix("node") == "[node-3 #5]");
   CHECK(
       pod(one(running),
           R"(,"jobset.sigs.k8s.io/replicatedjob-replicas":"4","jobset.sigs.k8s.io/job-index":"1")")

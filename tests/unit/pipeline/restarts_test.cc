@@ -97,6 +97,30 @@ TEST_CASE("each container that trains has them, by its own mount, also over the 
   CHECK(env_of(container_in(result, "other", "main")).empty());
 }
 
+TEST_CASE("the attempt counts evictions where the JobSet controller does", "[restarts]") {
+  TrainJob job = job_with("{}");
+  job.metadata.annotations[kEnvironment] = "true";
+  const Runtime runtime = torch_runtime();
+  PipelineOptions counts = production();
+  counts.counts_attempts = true;
+  const std::string counted =
+      "TRAINER_ATTEMPT<-metadata.annotations['jobset.sigs.k8s.io/execution-attempt']";
+  const auto annotation = [](const Built& result) {
+    return pod_in(result, "node")
+        .get("metadata")
+        .get("annotations")
+        .get_string("jobset.sigs.k8s.io/execution-attempt");
+  };
+  const Built with = built(job, runtime, counts), without = built(job, runtime);
+  CHECK(added(with) == Words{counted});
+  CHECK(annotation(with) == "0");
+  CHECK(added(without) == Words{kAttempt});
+  CHECK(annotation(without).empty());
+  // A JobSet that exists keeps its environment.
+  CHECK(trainer::build(job, runtime, counts, nullptr, &without.jobset)->jobset == without.jobset);
+  CHECK(trainer::build(job, runtime, production(), nullptr, &with.jobset)->jobset == with.jobset);
+}
+
 TEST_CASE("values that cannot be meant are refused or warned about", "[restarts]") {
   struct Row {
     const std::string& key;

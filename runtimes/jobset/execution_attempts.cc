@@ -1,0 +1,39 @@
+#include "runtimes/jobset/execution_attempts.hh"
+
+#include <algorithm>
+
+#include "runtimes/jobset/conditions.hh"
+#include "runtimes/jobset/policies.hh"
+#include "runtimes/views/labels.hh"
+
+namespace trainer::jobset {
+
+bool counts_attempts(const ReplicatedJob& replicated_job) {
+  return replicated_job.template_
+      .get_path({"spec", "template", "metadata", "annotations", kExecutionAttemptKey})
+      .is_string();
+}
+
+bool counts_attempts(const JobSet& jobset) {
+  return std::ranges::any_of(jobset.spec.replicatedJobs,
+                             [](const ReplicatedJob& each) { return counts_attempts(each); });
+}
+
+std::int32_t current_attempt(const JobSetStatus& status) {
+  return status.executionAttempts.value_or(status.restarts);
+}
+
+bool begin_attempt(JobSetContext& context) {
+  JobSetStatus& status = context.status;
+  const bool is_resumed = kube::is_condition_true(status.conditions, kSuspended);
+  // The first status that is written has the number of the first run.
+  if (!is_resumed && !status.replicatedJobsStatus.empty()) return false;
+  if (!counts_attempts(context.jobset)) return false;
+  const bool has_run = status.executionAttempts.has_value();
+  status.executionAttempts = current_attempt(status) + (has_run ? 1 : 0);
+  if (!is_resumed) return false;
+  context.set_condition(kSuspended, false, "ResumeJobs", "jobset is resumed");
+  return true;
+}
+
+}  // namespace trainer::jobset
