@@ -163,7 +163,7 @@ struct TrainJobStatus {
   std::string message;  // the reason as a sentence
   std::optional<NodesStatus> nodes;
   std::int32_t restarts = 0;
-  std::optional<std::int32_t> executionAttempts;  // that of the JobSet
+  std::optional<std::int32_t> executionAttempts;
   std::string restartBudget;  // "1/3", see restart_budget(); "" if no failurePolicy asks for it
   std::optional<FirstFailure> firstFailure;
   std::optional<kube::Time> startTime;

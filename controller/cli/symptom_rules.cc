@@ -18,7 +18,7 @@ using enum Source;
 
 constexpr std::size_t kMaxLine = 1'000;
 
-// What a rule's line says of the rank that printed it.
+// A rule's line says this of the rank that printed it.
 enum class Meaning {
   kCause,
   kRetried,       // the program tries again, and says no word when it succeeds

@@ -138,8 +138,8 @@ TEST_CASE_METHOD(V1Fixture, "a Service of another owner that has the job's name 
   CHECK(sent().empty());
   REQUIRE(cache<v1::V1PodView>(v1_pods()).upsert(pod("n", "200", "Failed")));
   api.on("DELETE", kV1Pods + "/p-worker-0").always().answer(200, "{}");
-  CHECK(sent() == Lines{"DELETE " + kV1Pods + "/p-worker-0",
-                        "PATCH " + kPyTorchJobsPath + "/p/status"});
+  CHECK(sent() ==
+        Lines{"DELETE " + kV1Pods + "/p-worker-0", "PATCH " + kPyTorchJobsPath + "/p/status"});
 }
 
 TEST_CASE_METHOD(V1Fixture, "M8: a job that is gone is left alone") {

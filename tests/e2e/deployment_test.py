@@ -289,8 +289,8 @@ def test_a_queue_starts_evicts_and_starts_elsewhere(cluster):
         wait_until("its nodes are ready", lambda: cluster.get("trainjob", "queued")["status"].get("phase") == "Running", seconds=60)
         pods = [p for p in cluster.list("pods") if "deletionTimestamp" not in p["metadata"]]
         assert [p["spec"]["nodeSelector"] for p in pods] == [{"pool": pool}] * 2, pods
-        told = [cluster.kubectl("exec", p["metadata"]["name"], "-c", "node", "--", "printenv", "TRAINER_ATTEMPT").strip() for p in pods]
-        assert told == [attempt] * 2, told
+        attempts = [cluster.kubectl("exec", p["metadata"]["name"], "-c", "node", "--", "printenv", "TRAINER_ATTEMPT").strip() for p in pods]
+        assert attempts == [attempt] * 2, attempts
         assert cluster.kubectl("get", "trainjob", "queued", "-o", "jsonpath={.status['executionAttempts','restarts']}").split()[0] == attempt
 
     start_on("a", "0")

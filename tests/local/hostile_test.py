@@ -109,7 +109,7 @@ def listening_on_loopback():
 
 
 def sockets():
-    """What listens on this machine, with the processes."""
+    """All sockets that listen on this machine, with their processes."""
     return subprocess.run(["ss", "-ltnpe"], stdout=subprocess.PIPE, text=True, check=True).stdout
 
 

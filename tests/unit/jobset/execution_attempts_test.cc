@@ -22,7 +22,7 @@ std::string counting(std::string_view more = {}) {
          job("a", "metadata: {annotations: {" + kAttempt + ": \"0\"}}, ") + job("b", "");
 }
 
-// That of the status and those of a Job and of its pods: "1 1 1"; "-" for none.
+// Returns the attempt of the status, of a Job and of its pods: "1 1 1"; "-" for none.
 std::string attempts(const World& world, const std::string& job = "j-a-0") {
   const auto text = [](const Json* value) {
     return !value ? "-" : value->is_string() ? value->as_string() : kube::print_json(*value);
