@@ -2,6 +2,7 @@
 import atexit
 import base64
 import contextlib
+import functools
 import json
 import os
 import pathlib
@@ -27,6 +28,19 @@ API = "kueue.x-k8s.io/v1beta2"
 LEFT_OUT = ("Deployment", "APIService")
 
 
+_installed = set()   # kubeconfigs of the clusters that have Kueue's CRDs and rights
+
+
+@functools.lru_cache
+def manifests(home):
+    """What Kueue's kustomization installs, but for its Deployment. An EndpointSlice says where Kueue is, so its Services select no pods."""
+    found = [o for o in yaml.load_all((home / "install.yaml").read_text(), yaml.CSafeLoader) if o["kind"] not in LEFT_OUT]
+    for o in found:
+        if o["kind"] == "Service":
+            del o["spec"]["selector"]
+    return found
+
+
 class Kueue:
     """A Kueue with this configuration beside the usual one. Its webhooks are called through its Service, as in a cluster."""
 
@@ -46,17 +60,18 @@ class Kueue:
         self.process = None
 
     def install(self):
-        """Applies what Kueue's kustomization has, but for its Deployment."""
-        wanted = [o for o in yaml.load_all((self.home / "install.yaml").read_text(), yaml.CSafeLoader) if o["kind"] not in LEFT_OUT]
-        for o in wanted:
-            if o["kind"] == "Service":
-                del o["spec"]["selector"]   # the EndpointSlice below says where Kueue is
-        run("kubectl", "apply", "--server-side", "--force-conflicts", "-f", "-",
+        """Applies what Kueue's kustomization has: all of it once on each cluster, and the webhooks, which go when a Kueue stops, each time."""
+        wanted = list(manifests(self.home))
+        if os.environ["KUBECONFIG"] in _installed:
+            wanted = [o for o in wanted if o["kind"].endswith("WebhookConfiguration")]
+        else:
+            wanted.append({
+                "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
+                "metadata": {"name": SERVICE, "namespace": SYSTEM, "labels": {"kubernetes.io/service-name": SERVICE}},
+                "endpoints": [{"addresses": [self.host], "conditions": {"ready": True}}], "ports": [{"port": WEBHOOKS_PORT, "name": ""}]})
+        run("kubectl", "apply", "--server-side", "--force-conflicts", "--validate=false", "-f", "-",
             text=json.dumps({"apiVersion": "v1", "kind": "List", "items": wanted}))
-        run("kubectl", "apply", "--server-side", "-f", "-", text=json.dumps({
-            "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
-            "metadata": {"name": SERVICE, "namespace": SYSTEM, "labels": {"kubernetes.io/service-name": SERVICE}},
-            "endpoints": [{"addresses": [self.host], "conditions": {"ready": True}}], "ports": [{"port": WEBHOOKS_PORT, "name": ""}]}))
+        _installed.add(os.environ["KUBECONFIG"])
 
     def kubeconfig(self):
         """The kubeconfig of Kueue's ServiceAccount, so that it has the rights that its manifests give it."""
@@ -75,12 +90,16 @@ class Kueue:
             self.process = subprocess.Popen([str(self.home / "kueue"), "--config", str(file), "--zap-log-level=2"], stdout=log, stderr=log,
                                             stdin=subprocess.DEVNULL, env={**os.environ, "KUBECONFIG": str(self.kubeconfig())})
         atexit.register(self.stop)
-        wait_until("Kueue has made its certificates", self._mount_certificates, seconds=60)
-        wait_until("Kueue is ready", self._is_ready, seconds=60)
+        wait_until("Kueue has made its certificates", self._mount_certificates, seconds=90)
+        wait_until("Kueue is ready", self._is_ready, seconds=90)
         return self
 
     def said(self):
         return self.log.read_text()
+
+    def errors(self):
+        """The last errors of its log."""
+        return "\n".join([line[:1000] for line in self.said().splitlines() if '"level":"error"' in line][-5:])
 
     def _check_alive(self):
         if self.process.poll() is not None:

@@ -4,6 +4,7 @@
 Needs a control plane without node. The tests set the status of pods; nothing runs in them.
 """
 import contextlib
+import functools
 import json
 import os
 import sys
@@ -13,11 +14,13 @@ import time
 
 import harness
 import kueue
-from harness import ROOT, run, wait_until
+from harness import ROOT, Failed, run
 
 sys.path.insert(0, str(ROOT / "tests/conformance"))
 from conform import Api  # noqa: E402
 
+# Beside other stages of ./check a step of Kueue, which tries again with backoff, may take long.
+wait_until = functools.partial(harness.wait_until, seconds=90)
 JOBS = "trainjobs,jobsets,jobs,pytorchjobs,tfjobs,mpijobs"
 CONTAINER = {"image": "localhost/none:1", "resources": {"requests": {"cpu": "1"}}}
 PLAIN = {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainingRuntime", "metadata": {"name": "plain"}, "spec": {
@@ -45,9 +48,15 @@ def v1_job(kind, specs, container, *roles):
 
 
 def install():
+    """Installs the CRDs, once on each cluster."""
+    install_on(os.environ["KUBECONFIG"])
+
+
+@functools.lru_cache
+def install_on(_):
     crds = [argument for folder in ("crds", "v1/crds") for argument in ("-f", str(ROOT / "manifests" / folder))]
-    run("kubectl", "apply", "--server-side", *crds)
-    run("kubectl", "apply", "--server-side", "-f", "-", text=run(harness.TRAINER, "crds", "v1", "mpi").stdout)
+    run("kubectl", "apply", "--server-side", "--validate=false", *crds)
+    run("kubectl", "apply", "--server-side", "--validate=false", "-f", "-", text=run(harness.TRAINER, "crds", "v1", "mpi").stdout)
     run("kubectl", "wait", "--for=condition=Established", "--timeout=30s", *crds)
 
 
@@ -64,7 +73,11 @@ def scene(cluster, **config):
         controller = harness.Controller(directory, *webhooks())
         try:
             controller.start()
-            yield kueue.running(**config)
+            queues = kueue.running(**config)
+            try:
+                yield queues
+            except Failed as error:
+                raise Failed(f"{error}\nThe last errors of Kueue's log:\n{queues.errors()}") from error
             cluster.kubectl("delete", JOBS, "--all", "--timeout=60s")
             wait_until("Kueue lets the Workloads go", lambda: not cluster.list("workloads"))
             controller.stop()
@@ -72,21 +85,34 @@ def scene(cluster, **config):
             controller.kill()
 
 
+@functools.lru_cache
+def connection(kubeconfig):
+    return Api(kubeconfig), threading.Lock()
+
+
 class Client:
     """Requests without a kubectl, which takes longer than they do."""
 
     def __init__(self, namespace):
-        self.namespace, self.api, self.lock = namespace, Api(os.environ["KUBECONFIG"]), threading.Lock()
+        self.namespace = namespace
+        self.api, self.lock = connection(os.environ["KUBECONFIG"])
 
     def call(self, method, kind, name="", part="", body=None):
         """The answer; None for a 404."""
+        method, content = {"PATCH": ("PATCH", "application/merge-patch+json"), "APPLY": ("PATCH", "application/apply-patch+yaml")}.get(
+            method, (method, "application/json"))
         with self.lock:
-            code, answer = self.api.call(method, self.api.path(kind, self.namespace, name) + part, body,
-                                         "application/merge-patch+json" if method == "PATCH" else "application/json")
+            code, answer = self.api.call(method, self.api.path(kind, self.namespace, name) + part, body, content)
         if code == 404:
             return None
         assert code < 300, f"{method} {kind} {name}: {code} {answer}"
         return answer
+
+    def apply(self, *objects):
+        """kubectl first reads what the API server serves, which takes it seconds after CRDs have changed."""
+        for o in objects:
+            kind = f"{o['kind']}.{o['apiVersion'].partition('/')[0]}" if "/" in o["apiVersion"] else o["kind"]
+            self.call("APPLY", kind, o["metadata"]["name"], "?fieldManager=test&force=true", o)
 
     def get(self, kind, name):
         return self.call("GET", kind, name)
@@ -115,7 +141,7 @@ class Job:
         self.client, self.kind, self.name = Client(cluster.namespace), job["kind"], job["metadata"]["name"]
         self.pods_label = "training.kubeflow.org/job-name" if job["apiVersion"].startswith("kubeflow.org/") else "jobset.sigs.k8s.io/jobset-name"
         if not self.get():
-            cluster.apply(job)
+            self.client.apply(job)
 
     def get(self):
         return self.client.get(self.kind, self.name)
@@ -163,6 +189,9 @@ class Job:
         """It waits for Kueue, without pods and without quota."""
         wait_until(f"{self.kind} {self.name} is queued", lambda: self.workload() and self.is_suspended() and not self.pods() and not (
             self.workload_condition("QuotaReserved") or self.workload_condition("Admitted")), shown=self.said)
+        if self.kind == "TrainJob":
+            status = self.get()["status"]
+            assert (status["phase"], status["reason"], status["nodes"]["ready"]) == ("Queued", "WaitingForQuota", 0), status
 
     def runs_in(self, flavor, count):
         """Kueue admits it there; its pods have what the flavor says, and run. Answers their uids."""
@@ -195,7 +224,7 @@ def condition(o, wanted):
 def flavors(cluster, a, b, **spec):
     """The flavors a and b, named after the test, and a queue with so many CPUs of each."""
     names = [f"{cluster.namespace}-{each}" for each in "ab"]
-    cluster.apply(*(kueue.flavor(name, pool) for name, pool in zip(names, "ab")), kueue.cluster_queue(cluster.namespace, dict(zip(names, (a, b))), **spec),
+    Client(cluster.namespace).apply(*(kueue.flavor(name, pool) for name, pool in zip(names, "ab")), kueue.cluster_queue(cluster.namespace, dict(zip(names, (a, b))), **spec),
                   kueue.local_queue("queue", cluster.namespace))
 
 
@@ -219,7 +248,7 @@ def walk(cluster, job, finished):
 
 def test_a_trainjob_is_queued_evicted_and_admitted_elsewhere(cluster):
     with scene(cluster):
-        cluster.apply(PLAIN)
+        Client(cluster.namespace).apply(PLAIN)
         walk(cluster, trainjob("trainjob"), "Complete")
 
 
@@ -251,7 +280,7 @@ def test_each_role_has_its_own_flavor(cluster):
         helper["name"] = "helper"
         helper["template"]["metadata"] = {}
         runtime["spec"]["template"]["spec"]["replicatedJobs"].append(helper)
-        cluster.apply(runtime)
+        Client(cluster.namespace).apply(runtime)
         job = Job(cluster, kueue.queued(trainjob("roles")))
         pods = job.wait_for_pods(3)
         assigned = {each["name"]: each["flavors"]["cpu"] for each in job.workload()["status"]["admission"]["podSetAssignments"]}
@@ -264,7 +293,7 @@ def test_each_role_has_its_own_flavor(cluster):
 
 def test_a_job_of_higher_priority_evicts_another(cluster):
     with scene(cluster):
-        cluster.apply(PLAIN, *({"apiVersion": kueue.API, "kind": "WorkloadPriorityClass", "metadata": {"name": f"{cluster.namespace}-{name}"}, "value": value}
+        Client(cluster.namespace).apply(PLAIN, *({"apiVersion": kueue.API, "kind": "WorkloadPriorityClass", "metadata": {"name": f"{cluster.namespace}-{name}"}, "value": value}
                                for name, value in (("low", 10), ("high", 100))))
         flavors(cluster, 2, 0, preemption={"withinClusterQueue": "LowerPriority"})
         low = Job(cluster, kueue.queued(trainjob("low"), priority=f"{cluster.namespace}-low"))
@@ -283,7 +312,7 @@ def test_a_job_of_higher_priority_evicts_another(cluster):
 def test_a_job_whose_pods_do_not_become_ready_is_evicted_and_tried_again(cluster):
     seconds = 6
     with scene(cluster, waitForPodsReady={"timeout": f"{seconds}s", "requeuingStrategy": {"backoffBaseSeconds": 1}}):
-        cluster.apply(PLAIN)
+        Client(cluster.namespace).apply(PLAIN)
         flavors(cluster, 4, 0)
         jobs = [Job(cluster, kueue.queued(each)) for each in (
             trainjob("slow"), v1_job("PyTorchJob", "pytorchReplicaSpecs", "pytorch", "Master", "Worker"))]

@@ -11,8 +11,7 @@ import json
 import harness
 import kueue
 import kueue_test
-from harness import wait_until
-from kueue_test import Client, Job, trainjob, v1_job
+from kueue_test import Client, Job, trainjob, v1_job, wait_until
 
 HOST, RACK = "kubernetes.io/hostname", "example.com/rack"
 REQUIRED, GATE = "kueue.x-k8s.io/podset-required-topology", "kueue.x-k8s.io/topology"
@@ -31,16 +30,15 @@ class Machines:
     def live(self):
         room = {"cpu": "1", "memory": "16Gi", "pods": "20"}
         ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "lastHeartbeatTime": now(), "lastTransitionTime": now()}
-        self.cluster.apply(*({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": {
+        self.client.apply(*({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": {
             HOST: name, RACK: rack, "pool": self.cluster.namespace}}} for name, rack in self.nodes.items()))
-        leases = harness.Cluster("kube-node-lease")
+        leases = Client("kube-node-lease")
         leases.apply(*({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": name}, "spec": {
             "holderIdentity": name, "leaseDurationSeconds": 40}} for name in self.nodes))
         for name in self.nodes:
             self.client.call("PATCH", "Node", name, "/status", {"status": {"capacity": room, "allocatable": room, "conditions": [ready]}})
-        renewed = Client(leases.namespace)
         try:
-            with harness.at_rate(4, lambda number: self.beat(number, renewed)):
+            with harness.at_rate(4, lambda number: self.beat(number, leases)):
                 yield self
         finally:
             for name in self.nodes:
@@ -74,9 +72,9 @@ def now():
 def topology(cluster, cpus):
     """A flavor of the machines of this test, in racks, and a queue of it."""
     name = cluster.namespace
-    cluster.apply({"apiVersion": kueue.API, "kind": "Topology", "metadata": {"name": name}, "spec": {
-        "levels": [{"nodeLabel": RACK}, {"nodeLabel": HOST}]}})
-    cluster.apply(kueue.flavor(name, name, name), kueue.cluster_queue(name, {name: cpus}), kueue.local_queue("queue", name))
+    Client(name).apply({"apiVersion": kueue.API, "kind": "Topology", "metadata": {"name": name}, "spec": {
+        "levels": [{"nodeLabel": RACK}, {"nodeLabel": HOST}]}}, kueue.flavor(name, name, name), kueue.cluster_queue(name, {name: cpus}),
+        kueue.local_queue("queue", name))
 
 
 def annotated(**annotations):
@@ -102,7 +100,7 @@ def ungated(job, count):
 def test_neighbouring_ranks_are_in_one_rack(cluster):
     with kueue_test.scene(cluster), Machines(cluster, {"a": 2, "b": 3, "c": 2}).live() as machines:
         topology(cluster, 100)
-        cluster.apply(kueue_test.PLAIN)
+        Client(cluster.namespace).apply(kueue_test.PLAIN)
         job = Job(cluster, kueue.queued(trainjob("ranks", trainer={"numNodes": 4}, runtimePatches=[
             annotated(**{"kueue.x-k8s.io/podset-preferred-topology": RACK})])))
         racks = racks_by_rank(cluster, machines, ungated(job, 4), INDEX)
@@ -125,7 +123,7 @@ def test_annotations_reach_the_pods_of_their_role(cluster):
         runtime = json.loads(json.dumps(kueue_test.PLAIN))
         helper = json.loads(json.dumps(runtime["spec"]["template"]["spec"]["replicatedJobs"][0]))
         runtime["spec"]["template"]["spec"]["replicatedJobs"].append({**helper, "name": "helper", "template": {"spec": helper["template"]["spec"]}})
-        cluster.apply(runtime)
+        Client(cluster.namespace).apply(runtime)
         job = Job(cluster, kueue.queued(trainjob("roles", runtimePatches=[annotated(**{REQUIRED: RACK})])))
         requests = {each["name"]: each.get("topologyRequest", {}).get("required") for each in
                     wait_until("Kueue has its Workload", job.workload)["spec"]["podSets"]}
@@ -144,7 +142,7 @@ def test_a_lost_machine_replaces_one_pod(cluster):
         topology(cluster, 100)
         runtime = json.loads(json.dumps(kueue_test.PLAIN))
         runtime["spec"]["template"]["spec"]["replicatedJobs"][0]["template"]["spec"]["backoffLimit"] = 3
-        cluster.apply(runtime)
+        Client(cluster.namespace).apply(runtime)
         job = Job(cluster, kueue.queued(trainjob("swap", failurePolicy={"maxRestarts": 3}, runtimePatches=[annotated(**{REQUIRED: RACK})])))
         before = {pod["metadata"]["labels"][INDEX]: pod for pod in ungated(job, 2)}
         spare = set(machines.nodes) - {pod["spec"]["nodeName"] for pod in before.values()}
@@ -153,7 +151,7 @@ def test_a_lost_machine_replaces_one_pod(cluster):
         def replaced():
             pods = {pod["metadata"]["labels"][INDEX]: pod for pod in job.pods()}
             return pods.get("1", {"spec": {}})["spec"].get("nodeName") in spare and pods
-        after = wait_until("the pod is on the spare machine", replaced, seconds=60, shown=job.said)
+        after = wait_until("the pod is on the spare machine", replaced, shown=job.said)
         assert after["0"]["metadata"]["uid"] == before["0"]["metadata"]["uid"], "the other pod was replaced, too"
         assert job.get()["status"].get("restarts", 0) == 0 and job.workload_condition("Admitted"), job.said()
 
