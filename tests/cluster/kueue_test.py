@@ -249,7 +249,10 @@ def walk(cluster, job, finished):
 def test_a_trainjob_is_queued_evicted_and_admitted_elsewhere(cluster):
     with scene(cluster):
         Client(cluster.namespace).apply(PLAIN)
-        walk(cluster, trainjob("trainjob"), "Complete")
+        job = trainjob("trainjob")
+        job["metadata"]["annotations"] = {"trainer.kubeflow.org/restart-environment": "true"}
+        walk(cluster, job, "Complete")
+        assert cluster.get("trainjob", "trainjob")["status"]["executionAttempts"] == 1, "the eviction has raised the attempt"
 
 
 def test_a_jobset_is_queued_evicted_and_admitted_elsewhere(cluster):
