@@ -111,8 +111,8 @@ class Client:
     def apply(self, *objects):
         """kubectl first reads what the API server serves, which takes it seconds after CRDs have changed."""
         for o in objects:
-            kind = f"{o['kind']}.{o['apiVersion'].partition('/')[0]}" if "/" in o["apiVersion"] else o["kind"]
-            self.call("APPLY", kind, o["metadata"]["name"], "?fieldManager=test&force=true", o)
+            group, _, version = o["apiVersion"].rpartition("/")
+            self.call("APPLY", f"{o['kind']}.{version}.{group}", o["metadata"]["name"], "?fieldManager=test&force=true", o)
 
     def get(self, kind, name):
         return self.call("GET", kind, name)
