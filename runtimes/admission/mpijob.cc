@@ -4,7 +4,9 @@
 #include <array>
 #include <string>
 
+#include "api/v1job.hh"
 #include "runtimes/admission/answers.hh"
+#include "runtimes/mpijob/plan.hh"
 #include "runtimes/views/created_version.hh"
 
 namespace trainer {
@@ -32,6 +34,16 @@ AdmissionAnswer stamp_mpijob(const AdmissionRequest& request) {
   stamped["metadata"]["annotations"].set(kCreatedVersionKey,
                                          found == kOfV2.end() ? "v1" : "v2beta1");
   return allow_with(request.object, stamped, std::move(warnings));
+}
+
+AdmissionAnswer review_mpijob(const AdmissionRequest& request,
+                              const mpijob::MPISettings& settings) {
+  AdmissionAnswer answer;
+  if (request.operation != "CREATE") return answer;
+  // The schema refuses what cannot be read.
+  if (const auto job = v1::read_job(request.object, mpijob::kReplicaSpecs))
+    answer.warnings = mpijob::warnings_of(*job, settings);
+  return answer;
 }
 
 }  // namespace trainer

@@ -75,6 +75,7 @@ struct MPIJobContext {
 v1::V1Job with_defaults(const v1::V1Job& job);
 // Does what validate() does, for a job that has its defaults.
 kube::FieldErrors validate_defaulted(const v1::V1Job& job, const MPISettings& settings);
+std::string role_path(std::string_view role);  // "spec.mpiReplicaSpecs[Worker]"
 const v1::ReplicaSpec* find_role(const v1::V1Job& job, std::string_view role);
 // `job` has its defaults; 0 without the role, and for a negative number.
 std::int32_t worker_count(const v1::V1Job& job);

@@ -77,9 +77,11 @@ std::optional<kube::ResourceList> least_resources(MPIJobContext& context,
   return resources_of(counted_pods(context, members));
 }
 
-// The annotation is Volcano's; the other scheduler has no queues.
+// The annotation is Volcano's; the other scheduler has no queues. `runPolicy.queue` is an
+// extension.
 std::optional<std::string> queue_of(const v1::V1Job& job, const v1::SchedulingPolicy& policy) {
   if (!policy.queue.empty()) return policy.queue;
+  if (!job.spec.runPolicy.queue.empty()) return job.spec.runPolicy.queue;
   const auto at = job.metadata.annotations.find(kQueueAnnotation);
   return at == job.metadata.annotations.end() || at->second.empty() ? std::nullopt
                                                                     : std::optional(at->second);

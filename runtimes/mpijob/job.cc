@@ -18,10 +18,6 @@ constexpr std::int64_t kMaxWorkers = 10'000;
 constexpr std::int64_t kMaxConfigMapBytes = std::int64_t{1} << 20;
 constexpr std::size_t kMaxContainers = 1'000;
 
-std::string role_path(std::string_view role) {
-  return kube::join_key("spec.mpiReplicaSpecs", role);
-}
-
 void check_name(const v1::V1Job& job, FieldErrors& errors) {
   const std::string longest = worker_name(job.metadata.name, std::max(worker_count(job), 1) - 1);
   if (const std::string problems = kube::check_dns1035_label(longest); !problems.empty())
@@ -78,6 +74,10 @@ void check_size(const v1::V1Job& job, const MPISettings& settings, FieldErrors& 
 }
 
 }  // namespace
+
+std::string role_path(std::string_view role) {
+  return kube::join_key("spec.mpiReplicaSpecs", role);
+}
 
 std::string launcher_name(std::string_view job) {
   return fmt::format("{}-launcher", job);

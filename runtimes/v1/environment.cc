@@ -1,15 +1,9 @@
 #include "runtimes/v1/environment.hh"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
-#include <map>
 #include <utility>
 
-#include "kube/model/check_items.hh"
 #include "kube/model/expansion.hh"
-#include "kube/model/field_error.hh"
 
 namespace trainer::v1 {
 namespace {
@@ -89,44 +83,6 @@ void Environment::add_to(Json& container) const {
   for (std::size_t at = 0; at < variables_.size(); ++at)
     if (comes_before[at] == own.size()) all.push_back(variables_[at].entry);
   container.set("env", std::move(all));
-}
-
-std::vector<std::string_view> replaced_variables(const Json& own, const Json& built) {
-  std::map<std::string_view, std::pair<int, const Json*>> in_pod;
-  for (const Json& variable : built.get_array("env")) {
-    auto& [count, last] = in_pod[variable.get_string("name")];
-    ++count;
-    last = &variable;
-  }
-  std::vector<std::string_view> names;
-  for (const Json& variable : own.get_array("env")) {
-    const std::string_view name = variable.get_string("name");
-    const auto found = in_pod.find(name);
-    // The user's own repetitions stay unchanged.
-    if (found == in_pod.end() || found->second.first != 1 || *found->second.second == variable)
-      continue;
-    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
-  }
-  return names;
-}
-
-std::vector<std::string> replaced_variable_texts(const Json& pod_template, const Json& pod,
-                                                 std::string_view path) {
-  std::vector<std::string> texts;
-  const Json::Array& before = pod_template.get("spec").get_array("containers");
-  const Json::Array& after = pod.get("spec").get_array("containers");
-  const std::string containers = fmt::format("{}.containers", path);
-  for (std::size_t i = 0; i < std::min(before.size(), after.size()); ++i) {
-    const std::vector<std::string_view> names = replaced_variables(before[i], after[i]);
-    if (names.empty()) continue;
-    const bool is_one = names.size() == 1;
-    texts.push_back(
-        fmt::format("{}.env: {} {} no effect, because the controller sets {}; leave {} out",
-                    kube::join_index(containers, i), fmt::join(names, ", "),
-                    is_one ? "has" : "have", is_one ? "it" : "them", is_one ? "it" : "them"));
-    if (texts.size() >= kube::kMaxWarnings) break;
-  }
-  return texts;
 }
 
 }  // namespace trainer::v1

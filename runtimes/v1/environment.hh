@@ -40,12 +40,4 @@ class Environment {
   std::vector<Variable> variables_;
 };
 
-// Names of variables of a user's container that have another value in the same container of a pod,
-// because the controller sets them.
-std::vector<std::string_view> replaced_variables(const kube::Json& own, const kube::Json& built);
-// Returns the warnings about these variables, for all containers of a pod. `path` is the path of
-// the pod's spec.
-std::vector<std::string> replaced_variable_texts(const kube::Json& pod_template,
-                                                 const kube::Json& pod, std::string_view path);
-
 }  // namespace trainer::v1

@@ -9,7 +9,7 @@
 #include "kube/model/pod_template.hh"
 #include "kube/model/resources.hh"
 #include "runtimes/gang/gang_scheduler.hh"
-#include "runtimes/v1/environment.hh"
+#include "runtimes/lifecycle/pod_warnings.hh"
 #include "runtimes/v1/policies.hh"
 #include "runtimes/v1/validate.hh"
 #include "runtimes/views/labels.hh"
@@ -39,8 +39,9 @@ void note_created(V1JobContext& context, const RoleState& role, const std::strin
 
 // This is called once for all pods of a role that one reconcile creates.
 void warn_about_variables(V1JobContext& context, const RoleState& role, const Json& pod) {
-  const std::vector<std::string> texts = replaced_variable_texts(
-      role.spec->template_, pod, role_path(context.framework, role.name) + ".template.spec");
+  std::vector<std::string> texts;
+  warn_of_replaced_variables(role.spec->template_, pod, role_path(context.framework, role.name),
+                             texts);
   if (texts.empty()) return;
   const std::string more =
       texts.size() > 1 ? fmt::format("; and likewise {} more containers", texts.size() - 1) : "";

@@ -7,7 +7,7 @@
 
 #include "kube/model/check_items.hh"
 #include "kube/model/pod_checks.hh"
-#include "runtimes/v1/environment.hh"
+#include "runtimes/lifecycle/pod_warnings.hh"
 #include "runtimes/v1/policies.hh"
 #include "runtimes/v1/validate.hh"
 
@@ -47,29 +47,12 @@ void warn_about_policy(const V1Job& job, Warnings& out) {
 // names than this, a pod of a smaller job is built, whose variables have the same names.
 constexpr std::int64_t kMaxSampledNames = 100'000;
 
-// The command is one word that should be several: no machine has a program of this name.
-void warn_about_command(const Json& container, const std::string& path, Warnings& out) {
-  const Json::Array& command = container.get_array("command");
-  if (command.empty() || !command[0].is_string()) return;
-  if (auto warning = kube::several_words_in_one(command[0].as_string()))
-    out.push_back(fmt::format("{}.command[0]: {}", path, *warning));
-}
-
 V1Job smaller(const Framework& framework, V1Job job) {
   std::erase_if(job.spec.replicaSpecs,
                 [&framework](const auto& spec) { return !framework.knows(spec.first); });
   for (auto& [role, spec] : job.spec.replicaSpecs)
     spec.replicas = std::min(spec.replicas.value_or(1), 2);
   return job;
-}
-
-// Finds containers, volumes and mounts that the controller adds and that the template has, too.
-void check_added_names(const Json& pod, const std::string& path, kube::FieldErrors& errors) {
-  kube::FieldErrors of_pod;
-  kube::check_pod_template(pod, path, of_pod);
-  kube::erase_known(of_pod, errors);
-  for (kube::FieldError& error : of_pod)
-    if (error.type == kube::FieldError::Type::kDuplicate) errors.push_back(std::move(error));
 }
 
 // `sample` is the job, or a smaller one.
@@ -84,25 +67,16 @@ void warn_about_role(const Framework& framework, const V1Job& sample, const std:
     kube::check_word(policy, "restartPolicy", path, {"Always", "ExitCode", "Never", "OnFailure"},
                      errors);
   }
-  Json pods = spec.template_;
-  // make_pod() sets it.
-  if (Json* own = pods.find("spec"); own != nullptr && own->is_object())
-    own->erase("restartPolicy");
-  kube::check_pod_template(pods, path + ".template", errors);
   const Json pod = make_pod(framework, sample, spec, {role, 0}, settings);
-  check_added_names(pod, path + ".template", errors);
+  for (kube::FieldError& error : errors_of_pods(spec.template_, pod, path))
+    errors.push_back(std::move(error));
   if (!errors.empty())
     out.push_back(
         fmt::format("the API server will refuse pods of this job: {}", kube::to_string(errors)));
   const std::string pod_path = path + ".template.spec";
   const Json& pod_spec = spec.template_.get("spec");
   const std::string_view policy = spec.restartPolicy;
-  const std::string_view of_pods = policy == "ExitCode" ? std::string_view("Never") : policy;
-  const std::string_view ignored = pod_spec.get_string("restartPolicy");
-  if (!ignored.empty() && ignored != of_pods)
-    out.push_back(
-        fmt::format("{}.restartPolicy: {} has no effect, and pods have {}: set {}.restartPolicy",
-                    pod_path, ignored, of_pods, path));
+  warn_of_restart_policy(spec.template_, policy == "ExitCode" ? "Never" : policy, path, out);
   const std::string_view dns = pod_spec.get_string("dnsPolicy");
   if (pod_spec.get_bool("hostNetwork") && dns != "ClusterFirstWithHostNet" && dns != "None" &&
       framework.has_services)
@@ -110,11 +84,8 @@ void warn_about_role(const Framework& framework, const V1Job& sample, const std:
         fmt::format("{}.hostNetwork: without dnsPolicy ClusterFirstWithHostNet the pods "
                     "cannot resolve each other's names",
                     pod_path));
-  const Json::Array& containers = pod_spec.get_array("containers");
-  for (std::size_t i = 0; i < containers.size() && out.size() < kube::kMaxWarnings; ++i)
-    warn_about_command(containers[i], kube::join_index(pod_path + ".containers", i), out);
-  for (std::string& text : replaced_variable_texts(spec.template_, pod, pod_path))
-    if (out.size() < kube::kMaxWarnings) out.push_back(std::move(text));
+  warn_of_commands(spec.template_, path, out);
+  warn_of_replaced_variables(spec.template_, pod, path, out);
 }
 
 }  // namespace

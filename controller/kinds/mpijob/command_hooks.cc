@@ -20,7 +20,9 @@ tl::expected<Rendered, FieldErrors> render(const Json& object, const RenderInput
   const MPISettings& settings = inputs.configuration.mpiOperator.settings;
   // No webhook checks a job: the controller reports these errors in events.
   if (const auto errors = validate(*job, settings); !errors.empty()) return tl::unexpected(errors);
-  return render_children(all_children(*job, settings));
+  Rendered rendered = render_children(all_children(*job, settings));
+  rendered.warnings = warnings_of(*job, settings);
+  return rendered;
 }
 
 // Returns what the owner of the job can do.

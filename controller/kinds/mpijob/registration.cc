@@ -1,6 +1,7 @@
 #include "controller/kinds/mpijob/registration.hh"
 
 #include <chrono>
+#include <memory>
 #include <utility>
 
 #include "controller/kinds/mpijob/command_hooks.hh"
@@ -25,6 +26,7 @@ constexpr int kWorkers = 32;
 constexpr kube::DebounceTimes kDebounce{milliseconds(20), milliseconds(100), milliseconds(150),
                                         milliseconds(1'000)};
 constexpr const char* kStampPath = "/mutate-kubeflow-org-v1-mpijob";
+constexpr const char* kReviewPath = "/validate-kubeflow-org-v2beta1-mpijob";
 
 // Keeps the names of a Secret's keys, and never a key.
 StoredCache::Transform secret_transform() {
@@ -94,25 +96,44 @@ Task<Result<AdmissionAnswer>> stamp(AdmissionRequest request) {
   co_return stamp_mpijob(request);
 }
 
-// A webhook writes the version into new jobs of v1, which another controller has: clients of
-// v2beta1, such as Kueue, may write them later.
-AdmissionRegistration stamp_admission() {
+Task<Result<AdmissionAnswer>> review(AdmissionRequest request,
+                                     std::shared_ptr<const MPISettings> settings) {
+  co_return review_mpijob(request, *settings);
+}
+
+// No job is refused: without an answer it is created as it is.
+Webhook optional_webhook(std::string_view version) {
   Webhook webhook;
-  webhook.configuration = "defaulter.mpijob.trainer.kubeflow.org";
-  webhook.is_mutating = true;
-  webhook.name = "version.mpijob.trainer.kubeflow.org";
-  webhook.path = kStampPath;
   webhook.resource = kMPIJobs;
-  webhook.resource.version = "v1";
+  webhook.resource.version = version;
   webhook.is_for_updates = false;
   webhook.is_exact = true;
-  webhook.failure_policy = "Ignore";  // created_version() finds most versions without it
+  webhook.failure_policy = "Ignore";
   webhook.timeout_seconds = 2;
+  return webhook;
+}
+
+// A webhook writes the version into new jobs of v1, which another controller has: clients of
+// v2beta1, such as Kueue, may write them later. created_version() finds most versions without it.
+// Another one warns about new jobs of v2beta1.
+AdmissionRegistration admission(const MPISettings& settings) {
+  Webhook stamps = optional_webhook("v1");
+  stamps.configuration = "defaulter.mpijob.trainer.kubeflow.org";
+  stamps.is_mutating = true;
+  stamps.name = "version.mpijob.trainer.kubeflow.org";
+  stamps.path = kStampPath;
+  Webhook warns = optional_webhook(kMPIJobs.version);
+  warns.configuration = "validator.mpijob.trainer.kubeflow.org";
+  warns.name = "warnings.mpijob.trainer.kubeflow.org";
+  warns.path = kReviewPath;
+  const auto kept = std::make_shared<const MPISettings>(settings);
   AdmissionRegistration made;
-  made.handlers = {{kStampPath, [](AdmissionRequest request, AdmissionReader&) {
-                      return stamp(std::move(request));
+  made.handlers = {{kStampPath, [](AdmissionRequest request,
+                                   AdmissionReader&) { return stamp(std::move(request)); }},
+                   {kReviewPath, [kept](AdmissionRequest request, AdmissionReader&) {
+                      return review(std::move(request), kept);
                     }}};
-  made.webhooks = {std::move(webhook)};
+  made.webhooks = {std::move(stamps), std::move(warns)};
   return made;
 }
 
@@ -143,7 +164,7 @@ KindRegistration mpijob_registration(const KindOptions& options) {
   made.controller.debounce = kDebounce;
   made.controller.rules = rules();
   made.crds = {mpijob_kind(other)};
-  made.admission = stamp_admission();
+  made.admission = admission(configured.settings);
   add_mpijob_hooks(made);
   made.controller.make = [made_with =
                               std::move(made_with)](const kube::ControllerContext& context) {

@@ -11,6 +11,7 @@
 #include "tests/support/catch.hh"
 #include "tests/support/sanitizer.hh"
 #include "tests/unit/fate/draw.hh"
+#include "tests/unit/fate/mpijobs.hh"
 #include "tests/unit/fate/table.hh"
 #include "tests/unit/fate/trainjobs.hh"
 #include "tests/unit/fate/v1jobs.hh"
@@ -183,6 +184,13 @@ TEST_CASE("each field of a V1 job is used with each kind, or named") {
     for (const auto* place : trial.some_for(places.front().second, places))
       fields[place->first].push_back(place->second);
   for (const auto& [subject, drawn] : fields) trial.try_all(*subject, drawn);
+  trial.check_table();
+}
+
+TEST_CASE("each field of an MPIJob of v2beta1 is used, or named") {
+  Trial trial("MPIJob");
+  const Subject subject = mpijob_subject();
+  trial.try_all(subject, fields_of(*subject.schema));
   trial.check_table();
 }
 

@@ -13,6 +13,7 @@
 #include "runtimes/views/labels.hh"
 #include "tests/support/catch.hh"
 #include "tests/unit/fate/draw.hh"
+#include "tests/unit/fate/mpijobs.hh"
 #include "tests/unit/fate/table.hh"
 #include "tests/unit/fate/trainjobs.hh"
 #include "tests/unit/fate/v1jobs.hh"
@@ -236,6 +237,30 @@ TEST_CASE("a name that a V1 kind generates is not overwritten in silence") {
                                            set_name(pod, *name, marker, values));
       check({"role", *name, marker, path}, subject.name, subject.render(job), rows);
     }
+  }
+  rows.check();
+}
+
+TEST_CASE("a name that an MPIJob of v2beta1 generates is not overwritten in silence") {
+  Values values(seed());
+  Rows rows("MPIJob");
+  const Subject subject = mpijob_subject();
+  const Outcome usual = subject.render(subject.document);
+  REQUIRE_FALSE(usual.is_refused);
+  std::vector<Name> names;
+  for (const Json& child : usual.created.as_array()) {
+    if (child.get_string("kind") == "Pod") add_names_of_pod(child, "Worker", names);
+    if (child.get_string("kind") == "Job")
+      add_names_of_pod(child.get("spec").get("template"), "Launcher", names);
+  }
+  sort_unique(names);
+  for (const Name* name : rows.some_of(names, values)) {
+    const std::string marker = values.text();
+    Json job = subject.document;
+    Json& pod = job["spec"]["mpiReplicaSpecs"][name->job]["template"];
+    const std::string path =
+        "spec.mpiReplicaSpecs[].template." + set_name(pod, *name, marker, values);
+    check({"role", *name, marker, path}, subject.name, subject.render(job), rows);
   }
   rows.check();
 }

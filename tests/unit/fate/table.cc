@@ -16,6 +16,12 @@ std::span<const UnusedField> unused_fields() {
        "Kubernetes' controllers make in their own namespace what they make from a template"},
       {"V1", "template.metadata.finalizers[]", "MPIJob",
        "upstream's MPI controller copies none into its pods (newWorker, newLauncher)"},
+      {"MPIJob", "template.metadata.name", "",
+       "Kubernetes' controllers name what they make from a template themselves"},
+      {"MPIJob", "template.metadata.namespace", "",
+       "Kubernetes' controllers make in their own namespace what they make from a template"},
+      {"MPIJob", "template.metadata.finalizers[]", "",
+       "mpi-operator copies none into its pods (newWorker, newLauncherPodTemplate)"},
   };
   return kRows;
 }
@@ -34,6 +40,8 @@ std::span<const OwnedName> owned_names() {
        "keys by which the controller, Services and clients find the pods; upstream writes them "
        "over "
        "others, too"},
+      {"MPIJob", "labels", "training.kubeflow.org/",
+       "as those of V1 jobs; mpi-operator writes them over others, too"},
   };
   return kRows;
 }

@@ -61,6 +61,8 @@ TEST_CASE("a scheduling policy of an MPIJob is in its PodGroup") {
       make_mpijob("metadata: {annotations: {scheduling.volcano.sh/queue-name: research}}"));
   CHECK(group_of(annotated, "volcano") ==
         R"({"minMember":3,"minResources":{},"queue":"research"})");
+  CHECK(group_of(make_mpijob("spec: {runPolicy: {queue: q}}"), "volcano") ==
+        R"({"minMember":3,"minResources":{},"queue":"q"})");
 }
 
 TEST_CASE("of a part of an MPIJob's pods, the role of higher priority counts in full") {

@@ -1,0 +1,114 @@
+// Admission warns about jobs that mpi-operator accepts, and that will not do what they say.
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "api/trainjob.hh"
+#include "kube/model/check_items.hh"
+#include "runtimes/lifecycle/pod_warnings.hh"
+#include "runtimes/mpijob/context.hh"
+
+namespace trainer::mpijob {
+namespace {
+
+using kube::Json;
+using Warnings = std::vector<std::string>;
+
+// mpi-operator leaves a job of any other manager alone without a word.
+Warnings warnings_of_manager(std::string_view manager) {
+  if (manager == kMultiKueueController) return {};
+  return {fmt::format(
+      "spec.runPolicy.managedBy: \"{}\" leaves this job to another controller; leave it out, or "
+      "write {}",
+      manager, kMPIManager)};
+}
+
+// The CRD has the members of v1 at v2beta1, too.
+void warn_of_other_version(const v1::JobSpec& spec, Warnings& out) {
+  if (!spec.mainContainer.empty())
+    out.push_back(
+        "spec.mainContainer: has no effect at kubeflow.org/v2beta1, where a launcher reaches the "
+        "first container of a worker by SSH: put that container first");
+  if (spec.cleanPodPolicy)
+    out.push_back(
+        "spec.cleanPodPolicy: has no effect at kubeflow.org/v2beta1: set "
+        "spec.runPolicy.cleanPodPolicy");
+}
+
+void warn_of_policies(const v1::V1Job& job, Warnings& out) {
+  const std::string& creation = job.spec.launcherCreationPolicy;
+  if (creation != "AtStartup" && creation != "WaitForWorkersReady")
+    out.push_back(fmt::format(
+        "spec.launcherCreationPolicy: \"{}\" counts as WaitForWorkersReady; write that, or "
+        "AtStartup",
+        creation));
+  const auto& scheduling = job.spec.runPolicy.schedulingPolicy;
+  const std::int64_t pods = std::int64_t{worker_count(job)} + 1;
+  if (const auto least = scheduling ? scheduling->minAvailable : std::nullopt;
+      least && *least > pods)
+    out.push_back(fmt::format(
+        "spec.runPolicy.schedulingPolicy.minAvailable: a gang scheduler waits for {} pods, and "
+        "this job has {}; leave it out for all of them",
+        *least, pods));
+}
+
+// These members of the pod's spec have the controller's value.
+void warn_of_replaced_members(const Json& pod_template, const Json& pod, const std::string& path,
+                              Warnings& out) {
+  constexpr std::pair<std::string_view, std::string_view> kMembers[] = {
+      {"hostname", "because hosts have the names of the hostfile; leave it out"},
+      {"subdomain", "because hosts have the names of the job's Service; leave it out"},
+      {"dnsPolicy",
+       "because pods with hostNetwork resolve each other's names by "
+       "ClusterFirstWithHostNet; leave it out"},
+      {"schedulerName",
+       "because the gang scheduler of the installation places the pods; leave it "
+       "out"}};
+  for (const auto& [member, reason] : kMembers) {
+    const Json* const own = pod_template.get("spec").find(member);
+    if (own && *own != pod.get("spec").get(member))
+      out.push_back(fmt::format("{}.template.spec.{}: {} has no effect, {}", path, member,
+                                own->is_string() ? own->as_string() : "this", reason));
+  }
+}
+
+void warn_of_role(const v1::ReplicaSpec& role, const Json& pod, const std::string& path,
+                  Warnings& out) {
+  if (const kube::FieldErrors errors = errors_of_pods(role.template_, pod, path); !errors.empty())
+    out.push_back(
+        fmt::format("the API server will refuse pods of this job: {}", kube::to_string(errors)));
+  warn_of_restart_policy(role.template_, role.restartPolicy, path, out);
+  warn_of_replaced_members(role.template_, pod, path, out);
+  warn_of_commands(role.template_, path, out);
+  warn_of_replaced_variables(role.template_, pod, path, out);
+}
+
+}  // namespace
+
+std::vector<std::string> warnings_of(const v1::V1Job& sent, const MPISettings& settings) {
+  if (const auto& manager = sent.spec.runPolicy.managedBy; manager && *manager != kMPIManager)
+    return warnings_of_manager(*manager);
+  const v1::V1Job job = with_defaults(sent);
+  if (const auto errors = validate_defaulted(job, settings); !errors.empty())
+    return {"the controller creates nothing for this job until it is corrected: " +
+            kube::to_string(errors)};
+  Warnings out;
+  warn_of_other_version(job.spec, out);
+  warn_of_policies(job, out);
+  for (const auto& [role, spec] : job.spec.replicaSpecs) {
+    if (out.size() >= kube::kMaxWarnings) break;
+    const std::string path = role_path(role);
+    if (role == kLauncher)
+      warn_of_role(spec, make_launcher_template(job, settings), path, out);
+    else if (role == kWorker)
+      warn_of_role(spec, make_worker(job, 0, settings), path, out);
+    else
+      out.push_back(fmt::format(
+          "{}: has no effect, because the roles of an MPIJob are Launcher and Worker; leave it "
+          "out, or rename it",
+          path));
+  }
+  return out;
+}
+
+}  // namespace trainer::mpijob
