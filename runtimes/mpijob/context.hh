@@ -71,6 +71,9 @@ struct MPIJobContext {
                     std::string object_name, int stage);
 };
 
+// children.cc: the form in which views have a value of a ConfigMap
+std::string digest_of(const kube::Json& value);
+
 // job.cc
 v1::V1Job with_defaults(const v1::V1Job& job);
 // Does what validate() does, for a job that has its defaults.

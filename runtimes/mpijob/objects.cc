@@ -58,8 +58,13 @@ void sync_config_map(MPIJobContext& context) {
   if (!context.observed.config_map)
     return context.create(kube::kConfigMaps, name, labelled(context.name(), std::move(desired)),
                           kConfigMap);
-  Json change = kube::merge_diff(context.observed.config_map->get("data"), desired.get("data"));
-  if (!change.is_null())
+  const Json& stored = context.observed.config_map->get("data");
+  Json change = Json::object();
+  for (const auto& [key, value] : desired.get_object("data"))
+    if (stored.get_string(key) != digest_of(value)) change.set(key, value);
+  for (const auto& [key, digest] : context.observed.config_map->get_object("data"))
+    if (!desired.get("data").find(key)) change.set(key, nullptr);
+  if (!change.empty())
     context.patch(kube::kConfigMaps, name, Json::object({{"data", std::move(change)}}), kConfigMap);
 }
 

@@ -13,6 +13,7 @@
 #include "api/kinds/kinds.hh"
 #include "api/v1job.hh"
 #include "kube/model/field_error.hh"
+#include "kube/model/json_cursor.hh"
 #include "kube/model/plan.hh"
 #include "kube/model/time.hh"
 #include "runtimes/lifecycle/facts.hh"
@@ -30,8 +31,8 @@ struct MPIJobObserved {
   const v1::V1Job& job;                         // the stored job, without defaults
   std::vector<const v1::V1PodView*> workers;    // pods with this job's uid as controller owner
   std::vector<const v1::V1PodView*> launchers;  // the pods of the launcher's Job
-  // These objects are the stored ones if this job controls them, else null pointers. The Secret has
-  // the names of its keys, and no key.
+  // These objects are the stored ones if this job controls them, else null pointers. The first four
+  // have what view_of_child() leaves of them.
   std::shared_ptr<const kube::Json> launcher;  // batch/v1 Job
   std::shared_ptr<const kube::Json> service;
   std::shared_ptr<const kube::Json> config_map;
@@ -61,6 +62,12 @@ struct MPIJobPlan : kube::Plan {
 // docs/decisions/0071. Nothing is planned for a job that is being deleted or has another manager.
 // An unchanged job gets an empty plan. Cost: linear in pods and workers.
 MPIJobPlan plan(const MPIJobObserved& observed);
+
+// Returns the members that a plan reads of a launcher's Job, a Service, ConfigMap or Secret.
+kube::JsonFilter seen_of_child(const kube::Resource& resource);
+// Returns the form in which a plan has such an object: of a ConfigMap's values their digests, of a
+// Secret's nothing. Those of a large job have megabytes, and a Secret has its keys.
+kube::Json view_of_child(const kube::Resource& resource, kube::Json seen);
 
 // Returns all objects that a job has when it starts, in order, for `render`. The Secret has no
 // keys.

@@ -33,14 +33,6 @@ kube::StoredObjectTransform versioned_transform(const kube::Resource& resource) 
       resource, kube::Fingerprint{seen_of_created_version(), version_fingerprint});
 }
 
-StoredCache::Transform children_transform(const kube::Resource& resource, std::string_view kind) {
-  return [whole = kube::StoredObjectTransform(resource),
-          kind](std::string_view text) mutable -> std::shared_ptr<kube::StoredObject> {
-    auto owner = kube::transform_owner(text);
-    return owner && owner->controller_kind == kind ? whole(text) : owner;
-  };
-}
-
 JobCache::Transform job_transform() {
   return [](std::string_view text) { return transform_job(text); };
 }

@@ -52,9 +52,6 @@ inline kube::Collection batch_pods() {
 kube::StoredObjectTransform jobset_transform();
 // The fingerprint of these objects is version_fingerprint() (runtimes/views/created_version.hh).
 kube::StoredObjectTransform versioned_transform(const kube::Resource& resource);
-// The text of an object is kept only if its controller is of this kind; others are kept with their
-// identity and owner.
-StoredCache::Transform children_transform(const kube::Resource& resource, std::string_view kind);
 JobCache::Transform job_transform();
 PodCache::Transform pod_transform();
 V1PodCache::Transform v1_pod_transform();

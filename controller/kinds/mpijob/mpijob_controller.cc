@@ -21,11 +21,12 @@ using kube::Task;
 constexpr UpstreamController kMPIOperator{"mpi-operator", "mpi-operator", "mpi-operator", "",
                                           "mpiOperator.upstreamNamespaces"};
 
-// Returns the object of this name, if its controller has this uid.
-std::shared_ptr<const Json> child(const StoredCache& cache, const std::string& ns, std::string name,
+// Returns the object if its controller has this uid. One whose text is not kept counts as
+// another's.
+std::shared_ptr<const Json> child(const std::shared_ptr<const kube::StoredObject>& stored,
                                   const std::string& uid) {
-  const auto stored = cache.find({ns, std::move(name)});
-  return stored && stored->controller_uid == uid ? stored->object() : nullptr;
+  return stored && stored->controller_uid == uid && stored->body.size() > 0 ? stored->object()
+                                                                            : nullptr;
 }
 
 }  // namespace
@@ -110,14 +111,12 @@ Task<MPIJobPlan> MPIJobController::plan(const Subject& subject) {
                           .now = context().client.clock().now()};
   observed.workers = pods_.find_by(kByOwner, ns, uid);
   const auto launcher = launchers_.find({ns, launcher_name(name)});
-  if (launcher && launcher->controller_uid == uid) {
-    observed.launcher = launcher->object();
-    observed.launchers = pods_.find_by(kByOwner, ns, launcher->uid);
-  }
-  observed.service = child(services_, ns, name, uid);
-  observed.config_map = child(config_maps_, ns, name + "-config", uid);
-  observed.secret = child(secrets_, ns, name + "-ssh", uid);
-  if (pod_groups_) observed.pod_group = child(*pod_groups_, ns, name, uid);
+  observed.launcher = child(launcher, uid);
+  if (observed.launcher) observed.launchers = pods_.find_by(kByOwner, ns, launcher->uid);
+  observed.service = child(services_.find({ns, name}), uid);
+  observed.config_map = child(config_maps_.find({ns, name + "-config"}), uid);
+  observed.secret = child(secrets_.find({ns, name + "-ssh"}), uid);
+  if (pod_groups_) observed.pod_group = child(pod_groups_->find({ns, name}), uid);
   observed.relayed = subject.memory->relayed;
   observed.refusal = refusal_of(subject);
   co_return mpijob::plan(observed);

@@ -4,9 +4,9 @@
 #include <memory>
 #include <utility>
 
+#include "controller/kinds/mpijob/children.hh"
 #include "controller/kinds/mpijob/command_hooks.hh"
 #include "controller/kinds/mpijob/mpijob_controller.hh"
-#include "kube/model/json_text.hh"
 #include "kube/model/resources.hh"
 #include "runtimes/admission/mpijob.hh"
 #include "runtimes/gang/gang_scheduler.hh"
@@ -15,7 +15,6 @@
 namespace trainer::mpijob {
 namespace {
 
-using kube::Json;
 using kube::Result;
 using kube::StoredObject;
 using kube::Task;
@@ -28,34 +27,16 @@ constexpr kube::DebounceTimes kDebounce{milliseconds(20), milliseconds(100), mil
 constexpr const char* kStampPath = "/mutate-kubeflow-org-v1-mpijob";
 constexpr const char* kReviewPath = "/validate-kubeflow-org-v2beta1-mpijob";
 
-// Keeps the names of a Secret's keys, and never a key.
-StoredCache::Transform secret_transform() {
-  return [](std::string_view text) -> std::shared_ptr<StoredObject> {
-    static const kube::JsonFilter kData{"", kube::JsonFilter::Members::kInclude, {{"data"}}};
-    auto stored = kube::transform_owner(text);
-    if (!stored || stored->controller_kind != kMPIJobs.kind) return stored;
-    const auto secret = kube::parse_json(text, kube::kObjectLimits, kData);
-    if (!secret) return nullptr;
-    Json names = Json::object();
-    for (const auto& [key, value] : secret->get_object("data")) names.set(key, true);
-    stored->body =
-        kube::CompressedText(kube::print_json(Json::object({{"data", std::move(names)}})));
-    return stored;
-  };
-}
-
 std::vector<Watch> watches(const MPISettings& settings) {
   using Self = MPIJobController;
-  const auto objects = [](const kube::Resource& resource, StoredCache::Transform transform) {
-    return Watch::of<Self, StoredObject>(labelled(resource), std::move(transform),
-                                         &Self::on_object);
-  };
   std::vector<Watch> watches{
       Watch::only_read<StoredObject>(all_of(kMPIJobs), versioned_transform(kMPIJobs)),
-      indexed_v1_pods(Watch::of<Self, v1::V1PodView>(v1_pods(), v1_pod_transform(), &Self::on_pod)),
-      objects(kube::kSecrets, secret_transform())};
-  for (const kube::Resource* each : {&kube::kJobs, &kube::kServices, &kube::kConfigMaps})
-    watches.push_back(objects(*each, children_transform(*each, kMPIJobs.kind)));
+      indexed_v1_pods(
+          Watch::of<Self, v1::V1PodView>(v1_pods(), v1_pod_transform(), &Self::on_pod))};
+  for (const kube::Resource* each :
+       {&kube::kJobs, &kube::kServices, &kube::kConfigMaps, &kube::kSecrets})
+    watches.push_back(
+        Watch::of<Self, StoredObject>(labelled(*each), child_transform(*each), &Self::on_object));
   if (const kube::Resource* groups = pod_groups_of(settings))
     watches.push_back(Watch::of<Self, StoredObject>(
         all_of(*groups), kube::StoredObjectTransform(*groups), &Self::on_object));

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 
+#include "kube/model/json_text.hh"
 #include "kube/model/patch.hh"
+#include "kube/model/resources.hh"
 #include "kube/model/yaml.hh"
 
 namespace trainer::mpijob::test {
@@ -52,21 +54,26 @@ MPIJobPlan MPIJobWorld::reconcile() {
       .job = *job, .objects = named, .relayed = relayed_, .settings = settings, .now = now};
   std::vector<std::shared_ptr<v1::V1PodView>> views;
   std::string launcher_uid;
-  const auto child = [this](const std::string& key) {
-    return has(key) ? std::make_shared<const Json>(at(key)) : nullptr;
+  const auto child = [this](const kube::Resource& resource, const std::string& name) {
+    const std::string key = resource.kind + "/" + name;
+    if (!has(key)) return std::shared_ptr<const Json>();
+    const auto seen =
+        kube::parse_json(kube::print_json(at(key)), kube::kObjectLimits, seen_of_child(resource));
+    REQUIRE(seen);
+    return std::make_shared<const Json>(view_of_child(resource, *seen));
   };
-  observed.launcher = child("Job/m-launcher");
-  if (observed.launcher) launcher_uid = kube::ObjectMeta::of(*observed.launcher).uid;
+  observed.launcher = child(kube::kJobs, "m-launcher");
+  if (observed.launcher) launcher_uid = kube::ObjectMeta::of(at("Job/m-launcher")).uid;
   for (const auto& [key, object] : objects) {
     if (!key.starts_with("Pod/")) continue;
     views.push_back(v1::view_pod(object));
     auto& list = views.back()->owner_uid == launcher_uid ? observed.launchers : observed.workers;
     list.push_back(views.back().get());
   }
-  observed.service = child("Service/m");
-  observed.config_map = child("ConfigMap/m-config");
-  observed.secret = child("Secret/m-ssh");
-  observed.pod_group = child("PodGroup/m");
+  observed.service = child(kube::kServices, "m");
+  observed.config_map = child(kube::kConfigMaps, "m-config");
+  observed.secret = child(kube::kSecrets, "m-ssh");
+  if (has("PodGroup/m")) observed.pod_group = std::make_shared<const Json>(at("PodGroup/m"));
   observed.refusal = refusal ? &*refusal : nullptr;
   MPIJobPlan made = plan(observed);
   std::stable_sort(made.actions.begin(), made.actions.end(),
