@@ -154,6 +154,16 @@ const Rule kRules[] = {
      "Check that no NetworkPolicy forbids traffic between the job's pods (`kubectl get "
      "networkpolicy`), and that all nodes have started.",
      false, Meaning::kUnreached},
+    // Each line is in the middle of a longer text. The first is of OpenMPI 5, the second of OpenMPI 4.
+    {"mpi-slots", kOutput, "A \"slot\" is the PRRTE term", "mpirun has fewer slots than processes",
+     "OpenMPI 5 reads the job's hostfile only if it is told to: add --hostfile /etc/mpi/hostfile "
+     "to "
+     "mpirun, or the variable PRTE_MCA_prte_default_hostfile=/etc/mpi/hostfile to the launcher. If "
+     "it has one of them: start fewer processes (-n), or raise slotsPerWorker (of a TrainJob: "
+     "numProcPerNode)."},
+    {"mpi-slots", kOutput, "A \"slot\" is the Open MPI term",
+     "mpirun has fewer slots than processes",
+     "Start fewer processes (-n), or raise slotsPerWorker (of a TrainJob: numProcPerNode)."},
     {"file-locks", kOutput, "No locks available|Stale file handle|Errno 37|database is locked",
      "a file lock fails on a network file system",
      "Keep caches with lock files (HF_HOME, TORCH_HOME, TRITON_CACHE_DIR) in an emptyDir, or mount "

@@ -1,6 +1,8 @@
 // Admission warns about jobs that mpi-operator accepts, and that will not do what they say.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <initializer_list>
 #include <utility>
 
 #include "api/trainjob.hh"
@@ -52,6 +54,35 @@ void warn_of_policies(const v1::V1Job& job, Warnings& out) {
         *least, pods));
 }
 
+// Returns whether one of the texts is in a word of the command line, or in the name of a variable.
+bool mentions(const Json& container, std::initializer_list<std::string_view> texts) {
+  const auto is_in = [&texts](std::string_view word) {
+    return std::ranges::any_of(
+        texts, [word](std::string_view text) { return word.find(text) != word.npos; });
+  };
+  for (const char* list : {"command", "args"})
+    for (const Json& word : container.get_array(list))
+      if (word.is_string() && is_in(word.as_string())) return true;
+  return std::ranges::any_of(container.get_array("env"), [&is_in](const Json& variable) {
+    return is_in(variable.get_string("name"));
+  });
+}
+
+// OpenMPI 5 shows only where a job uses its names. Its runtime reads none of the variables that the
+// controller sets for OpenMPI 4, and would start all processes in the launcher.
+void warn_of_unread_hostfile(const v1::V1Job& job, Warnings& out) {
+  const auto& containers = find_role(job, kLauncher)->template_.get("spec").get_array("containers");
+  if (job.spec.mpiImplementation != "OpenMPI" ||
+      !mentions(containers[0], {"prterun", "--prtemca", "PRTE_MCA_"}) ||
+      mentions(containers[0], {"hostfile", "machinefile", "-host", "-H"}))
+    return;
+  out.push_back(fmt::format(
+      "{}.template.spec.containers[0]: OpenMPI 5 does not read the hostfile by itself, and starts "
+      "all processes in the launcher: add --hostfile /etc/mpi/hostfile to the command, or the "
+      "variable PRTE_MCA_prte_default_hostfile=/etc/mpi/hostfile",
+      role_path(kLauncher)));
+}
+
 // These members of the pod's spec have the controller's value.
 void warn_of_replaced_members(const Json& pod_template, const Json& pod, const std::string& path,
                               Warnings& out) {
@@ -95,6 +126,7 @@ std::vector<std::string> warnings_of(const v1::V1Job& sent, const MPISettings& s
   Warnings out;
   warn_of_other_version(job.spec, out);
   warn_of_policies(job, out);
+  warn_of_unread_hostfile(job, out);
   for (const auto& [role, spec] : job.spec.replicaSpecs) {
     if (out.size() >= kube::kMaxWarnings) break;
     const std::string path = role_path(role);

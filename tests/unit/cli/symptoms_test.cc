@@ -311,6 +311,10 @@ std::vector<Row> rows_of_lines() {
                   "10.0.0.2<45763> failed : Connection timed out"),
       row_of_line("no-peer", "the nodes do not reach each other", false,
                   "RuntimeError: Socket Timeout"),
+      row_of_line("mpi-slots", "mpirun has fewer slots than processes", true,
+                  "A \"slot\" is the PRRTE term for an allocatable unit where we can"),
+      row_of_line("mpi-slots", "mpirun has fewer slots than processes", false,
+                  "A \"slot\" is the Open MPI term for an allocatable unit where we can"),
       row_of_line("file-locks", "a file lock fails on a network file system", true,
                   "OSError: [Errno 37] No locks available"),
       row_of_line("nccl-timeout", "NCCL timed out waiting for another rank", true,
@@ -372,6 +376,16 @@ TEST_CASE("the first line names the cause") {
     CHECK_THAT(text.substr(0, text.find('\n')), kube::test::contains(row.cause));
     CHECK_FALSE(report.next_step.empty());
   }
+}
+
+TEST_CASE("a lack of slots is explained for the version of OpenMPI that says so") {
+  const auto step = [](const std::string& term) {
+    return report_of(row_of_line("mpi-slots", "", false,
+                                 "A \"slot\" is the " + term + " term for an allocatable unit"))
+        .next_step;
+  };
+  CHECK_THAT(step("PRRTE"), kube::test::contains("PRTE_MCA_prte_default_hostfile"));
+  CHECK(step("Open MPI").find("hostfile") == std::string::npos);
 }
 
 TEST_CASE("what follows from the cause is evidence") {

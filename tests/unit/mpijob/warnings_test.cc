@@ -94,3 +94,18 @@ TEST_CASE("an MPIJob whose pods will be refused is named") {
   CHECK_THAT(said(launcher("containers: [{name: main}, {name: main, image: i}]")),
              kube::test::contains("the API server will refuse pods of this job"));
 }
+
+TEST_CASE("a job that uses names of OpenMPI 5 and names no hosts is warned") {
+  const auto is_warned = [](const std::string& words, const std::string& more = "") {
+    return said(command(words, more)).find("OpenMPI 5 does not read") != std::string::npos;
+  };
+  const std::string args = ", env: [{name: PRTE_MCA_plm_ssh_args, value: '-v'}]";
+  const std::string hosts = ", env: [{name: PRTE_MCA_prte_default_hostfile, value: /h}]";
+  CHECK(is_warned("prterun, x"));
+  CHECK(is_warned("bash, -c, 'mpirun --prtemca a b x'"));
+  CHECK(is_warned("mpirun, x", args));
+  CHECK_FALSE(is_warned("mpirun, x", hosts));
+  CHECK_FALSE(is_warned("mpirun, --hostfile, /etc/mpi/hostfile, x", args));
+  CHECK_FALSE(is_warned("prterun, -H, a, x"));
+  CHECK_FALSE(is_warned("mpirun, x"));
+}
