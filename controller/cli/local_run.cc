@@ -55,6 +55,25 @@ struct Objects {
   std::vector<std::pair<kube::Resource, Json>> others;
 };
 
+// Returns what to do with a document of a kind that local mode does not have.
+std::string_view advice_about(const Json& document) {
+  constexpr std::pair<std::string_view, std::string_view> kTrainings[] = {
+      {"PyTorchJob",
+       "write a TrainJob with the runtime torch-distributed, or send it to a cluster"},
+      {"JAXJob", "write a TrainJob with the runtime jax-distributed, or send it to a cluster"},
+      {"XGBoostJob",
+       "write a TrainJob with the runtime xgboost-distributed, or send it to a cluster"},
+      {"MPIJob",
+       "nothing here starts processes by mpirun: write a TrainJob with a runtime without MPI, such "
+       "as torch-distributed, or send it to a cluster that reconciles MPIJobs (docs/mpi.md)"},
+      {"TFJob", "write a TrainJob with a runtime of your own, or send it to a cluster"},
+      {"PaddleJob", "write a TrainJob with a runtime of your own, or send it to a cluster"}};
+  if (document.get_string("apiVersion").starts_with("kubeflow.org/"))
+    for (const auto& [kind, advice] : kTrainings)
+      if (document.get_string("kind") == kind) return advice;
+  return "leave this document out";
+}
+
 Result<Objects> sort_objects(std::vector<Json> documents, const std::string& ns,
                              const Registry& registry) {
   Objects sorted;
@@ -62,9 +81,9 @@ Result<Objects> sort_objects(std::vector<Json> documents, const std::string& ns,
   for (Json& document : documents) {
     const auto resource = find_local_resource(registry, document);
     if (!resource) {
-      return kube::fail(kube::ErrorCode::kInvalid,
-                        "{}: local mode has no {} {}: leave this document out", title_of(document),
-                        document.get_string("apiVersion"), document.get_string("kind"));
+      return kube::fail(kube::ErrorCode::kInvalid, "{}: local mode has no {} {}: {}",
+                        title_of(document), document.get_string("apiVersion"),
+                        document.get_string("kind"), advice_about(document));
     }
     if (resource->namespaced && kube::ObjectMeta::of(document).ns.empty())
       document["metadata"].set("namespace", ns);

@@ -78,9 +78,11 @@ def test_what_local_mode_does_not_have(local):
     deployment = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}}
     said = failure_of(local, deployment)
     assert "local mode has no apps/v1 Deployment" in said, said
-    for version, kind in (("kubeflow.org/v1", "PyTorchJob"), ("kubeflow.org/v2beta1", "MPIJob")):
+    for version, kind, instead in (("kubeflow.org/v1", "PyTorchJob", "write a TrainJob with the runtime torch-distributed, or send it to a cluster"),
+                                   ("kubeflow.org/v2beta1", "MPIJob", "nothing here starts processes by mpirun: write a TrainJob with a runtime without MPI"),
+                                   ("example.com/v1", "MPIJob", "leave this document out")):
         said = failure_of(local, {"apiVersion": version, "kind": kind, "metadata": {"name": "j"}})
-        assert f"{kind} j: local mode has no {version} {kind}: leave this document out" in said, said
+        assert f"{kind} j: local mode has no {version} {kind}: {instead}" in said, said
     said = failure_of(local, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}})
     assert "there is nothing to run" in said, said
     assert "cannot be read" in local.run("run", "nowhere.yaml", code=1).stderr
