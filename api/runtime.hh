@@ -99,6 +99,7 @@ struct VolcanoPolicy {
 struct PodGroupPolicy {
   std::optional<CoschedulingPolicy> coscheduling;
   std::optional<VolcanoPolicy> volcano;
+  std::optional<EmptyPolicy> workload;  // an extension
   kube::Json unknown;
   template <class D>
   static void describe(D& d);

@@ -143,6 +143,8 @@ void PodGroupPolicy::describe(D& d) {
   d.field("coscheduling", &PodGroupPolicy::coscheduling)
       .doc("A gang for the coscheduling plugin of kube-scheduler.");
   d.field("volcano", &PodGroupPolicy::volcano).doc("A gang for Volcano.");
+  d.field("workload", &PodGroupPolicy::workload)
+      .doc("A gang for Kubernetes' own scheduler, by its Workload API. An extension.");
 }
 
 template <class D>

@@ -124,10 +124,11 @@ void add_commands(CLI::App& app, AllOptions& all, Commands& commands) {
   };
   commands[add_crds(app, all)] = [&all](Console& console) { return run_crds(all.crds, console); };
   CLI::App* rbac = app.add_subcommand("rbac", "Print the ClusterRole that the controller needs");
-  rbac->add_option("OPTION", all.manifest_option,
-                   "That of coscheduling, volcano, legacy-finalizers, finished-marker, v1, "
-                   "v1-mpijob or v1-finished-marker instead; namespaced: a Role, for a controller "
-                   "with rights in one namespace");
+  rbac->add_option(
+      "OPTION", all.manifest_option,
+      "That of coscheduling, volcano, workload, legacy-finalizers, finished-marker, "
+      "v1, v1-mpijob or v1-finished-marker instead; namespaced: a Role, for a controller "
+      "with rights in one namespace");
   commands[rbac] = [&all](Console& console) { return run_rbac(all.manifest_option, console); };
 
   commands[add_runtimes(app, all)] = [&all](Console& console) {

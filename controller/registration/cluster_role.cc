@@ -119,11 +119,12 @@ std::string cluster_role(const Registry& registry, std::string_view option) {
 std::string namespaced_role(const Registry& registry) {
   const std::vector<std::string> group{"coordination.k8s.io"};
   const std::vector<std::string> leases{"leases"};
-  const std::vector<std::string> gangs{"podgroups"};  // useful if a scheduler's CRD exists
   std::vector<kube::PolicyRule> rules;
   for (const KindRegistration& kind : registry) {
     for (kube::PolicyRule rule : kind.controller.rules) {
-      if (!rule.option.empty() && rule.resources != gangs) continue;
+      // Rights to PodGroups are useful where a gang scheduler is installed.
+      const bool is_of_gangs = !rule.resources.empty() && rule.resources.front() == "podgroups";
+      if (!rule.option.empty() && !is_of_gangs) continue;
       std::erase_if(rule.resources, is_outside_of_namespaces);
       if (!rule.resources.empty()) rules.push_back(rule);
     }

@@ -16,6 +16,7 @@ const GangScheduler& coscheduling() {
   static const GangScheduler kScheduler{
       .pod_groups = {"scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup"},
       .scheduler_name = "",
+      .mark_part = "metadata",
       .mark_map = "labels",
       .mark_key = "scheduling.x-k8s.io/pod-group",
       .role_annotation = "",

@@ -17,9 +17,9 @@ kube::Json size_members(const GroupRequest& request) {
 
 void GangScheduler::mark(kube::Json& pod_template, std::string_view group,
                          std::string_view role) const {
-  kube::Json& metadata = pod_template["metadata"];
-  metadata[mark_map].set(mark_key, group);
-  if (!role.empty() && !role_annotation.empty()) metadata["annotations"].set(role_annotation, role);
+  pod_template[mark_part][mark_map].set(mark_key, group);
+  if (!role.empty() && !role_annotation.empty())
+    pod_template["metadata"]["annotations"].set(role_annotation, role);
 }
 
 const GangScheduler* find_scheduler(std::string_view flag) {

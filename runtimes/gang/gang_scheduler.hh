@@ -21,8 +21,8 @@ struct GroupRequest {
   std::optional<kube::ResourceList> min_resources;  // min_member pods need so much together
   std::optional<std::string> queue;
   std::string priority_class;
-  std::optional<std::int64_t>
-      timeout_seconds;  // pods that have a place wait so long for the others
+  // Pods that have a place wait so long for the others.
+  std::optional<std::int64_t> timeout_seconds;
 };
 
 // Returns minMember and minResources, the amounts in canonical form.
@@ -32,8 +32,9 @@ struct GangScheduler {
   kube::Resource pod_groups;
   // The schedulerName of its pods. It is empty if each installation chooses one.
   std::string_view scheduler_name;
-  // Pods name their group in this member of their metadata, under this key.
-  std::string_view mark_map;  // "labels" or "annotations"
+  // Pods name their group in this map of this part, under this key.
+  std::string_view mark_part;  // "metadata" or "spec"
+  std::string_view mark_map;   // such as "labels"
   std::string_view mark_key;
   // Pods may name their role in this annotation; "" if they have none.
   std::string_view role_annotation;
@@ -53,6 +54,9 @@ struct GangScheduler {
 const GangScheduler& volcano();
 // The coscheduling plugin of kubernetes-sigs/scheduler-plugins.
 const GangScheduler& coscheduling();
+
+// Kubernetes' own scheduler. The flags of operators have no name for it.
+const GangScheduler& workload();
 
 // These read the flag of an operator that takes the name of a gang scheduler: "volcano" in any
 // case, or another name under which scheduler-plugins run. Both are empty for an empty flag.

@@ -22,6 +22,7 @@ const GangScheduler& volcano() {
   static const GangScheduler kScheduler{
       .pod_groups = {"scheduling.volcano.sh", "v1beta1", "podgroups", "PodGroup"},
       .scheduler_name = "volcano",
+      .mark_part = "metadata",
       .mark_map = "annotations",
       .mark_key = "scheduling.k8s.io/group-name",
       .role_annotation = "volcano.sh/task-spec",

@@ -191,11 +191,11 @@ void Draft::upsert_volume(std::size_t index, kube::Json volume, std::string_view
     replaced.push_back({index, "", "volumes", std::string(before.get_string("name")), source});
 }
 
-void Draft::set_metadata(std::size_t index, std::string_view map, std::string_view key,
-                         std::string_view value, std::string_view source) {
+void Draft::set_entry(std::size_t index, std::string_view part, std::string_view map,
+                      std::string_view key, std::string_view value, std::string_view source) {
   if (journal.is_on())
-    journal.note(kube::join_key(fmt::format("{}.metadata.{}", pod_path(index), map), key), source);
-  kube::Json& target = pod_template(index)["metadata"][map];
+    journal.note(kube::join_key(fmt::format("{}.{}.{}", pod_path(index), part, map), key), source);
+  kube::Json& target = pod_template(index)[part][map];
   if (const kube::Json* before = target.find(key);
       before != nullptr && *before != kube::Json(value))
     replaced.push_back({index, "", map, std::string(key), source});

@@ -31,7 +31,7 @@ inline constexpr std::int32_t kTrainerPort = 29500;
 struct Replaced {
   std::size_t job = 0;      // an index into replicatedJobs
   std::string container;    // "" for an entry of the pod
-  std::string_view list;    // "env", "ports", "volumeMounts", "volumes", "labels", "annotations"
+  std::string_view list;    // "env", "ports", "volumeMounts", "volumes", the name of a map
   std::string key;          // the key by which the entry is found in it
   std::string_view source;  // the source of the entry that replaced it
 };
@@ -147,9 +147,9 @@ struct Draft {
   std::optional<ContainerEdit> edit_any(std::size_t index, std::string_view name,
                                         std::string_view source);
   void upsert_volume(std::size_t index, kube::Json volume, std::string_view source);
-  // `map` is the labels or annotations of the pods.
-  void set_metadata(std::size_t index, std::string_view map, std::string_view key,
-                    std::string_view value, std::string_view source);
+  // `map` is a map of texts in a `part` of the pods, such as the labels in "metadata".
+  void set_entry(std::size_t index, std::string_view part, std::string_view map,
+                 std::string_view key, std::string_view value, std::string_view source);
   void set_count(std::size_t index, std::int32_t count, std::string_view source);
 
   // Returns the subdomain of the pods' DNS names: network.subdomain of the JobSet, else the job's

@@ -20,14 +20,16 @@ constexpr std::size_t kEnoughWarnings = 20;  // no one reads more of these warni
 struct Kind {
   std::string_view list;
   std::string_view noun;
-  std::string_view key;  // the member by which entries are found; "" for a map
+  std::string_view key;        // the member by which entries are found; "" for a map
+  std::string_view part = {};  // the part of the pod that has a map
 };
 constexpr Kind kKinds[] = {{"env", "variable", "name"},
                            {"ports", "port", "containerPort"},
                            {"volumeMounts", "mount", "mountPath"},
                            {"volumes", "volume", "name"},
-                           {"labels", "label", ""},
-                           {"annotations", "annotation", ""}};
+                           {"labels", "label", "", "metadata"},
+                           {"annotations", "annotation", "", "metadata"},
+                           {"schedulingGroup", "scheduling group", "", "spec"}};
 
 const Kind& kind_of(const Replaced& entry) {
   return *std::find_if(std::begin(kKinds), std::end(kKinds),
@@ -37,7 +39,7 @@ const Kind& kind_of(const Replaced& entry) {
 const kube::Json* find_entry(const Draft& draft, const Replaced& entry) {
   const Kind& kind = kind_of(entry);
   const kube::Json& pod = draft.pod_template(entry.job);
-  if (kind.key.empty()) return pod.get("metadata").get(entry.list).find(entry.key);
+  if (kind.key.empty()) return pod.get(kind.part).get(entry.list).find(entry.key);
   const kube::Json* owner =
       entry.container.empty() ? pod.find("spec") : kube::find_any_container(pod, entry.container);
   if (owner == nullptr) return nullptr;
@@ -53,8 +55,8 @@ const kube::Json* find_entry(const Draft& draft, const Replaced& entry) {
 // The path has the form of the journal.
 std::string path_of(const Draft& draft, const Replaced& entry) {
   const std::string pod = draft.pod_path(entry.job);
-  if (kind_of(entry).key.empty())
-    return kube::join_key(fmt::format("{}.metadata.{}", pod, entry.list), entry.key);
+  if (const Kind& kind = kind_of(entry); kind.key.empty())
+    return kube::join_key(fmt::format("{}.{}.{}", pod, kind.part, entry.list), entry.key);
   if (entry.container.empty()) return fmt::format("{}.spec.{}[{}]", pod, entry.list, entry.key);
   const bool is_regular = draft.container(entry.job, entry.container) != nullptr;
   return fmt::format("{}.spec.{}[{}].{}[{}]", pod, is_regular ? "containers" : "initContainers",

@@ -81,7 +81,7 @@ struct RuntimeWarning {
 struct Built {
   kube::Json jobset;  // {apiVersion, kind, metadata{name, namespace, labels, annotations}, spec},
                       // without ownerReferences
-  std::vector<DependentObject> dependents;  // PodGroup, ConfigMaps, Secrets
+  std::vector<DependentObject> dependents;  // PodGroup, Workload, ConfigMaps, Secrets
   std::vector<PodSet> pod_sets;
   std::vector<std::string> warnings;             // admission and render show them
   std::vector<RuntimeWarning> runtime_warnings;  // admission and render show them, too

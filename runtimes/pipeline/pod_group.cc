@@ -1,18 +1,33 @@
 #include "runtimes/pipeline/pod_group.hh"
 
 #include <algorithm>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "runtimes/pipeline/gang.hh"
 
 namespace trainer::pipeline {
+namespace {
+
+const kube::Json& pod_spec_of(const ReplicatedJob& job) {
+  return job.template_.get_path({"spec", "template", "spec"});
+}
+
+// Upstream stops at the first class of such a name.
+bool is_system_class(std::string_view name) {
+  return name == "system-cluster-critical" || name == "system-node-critical";
+}
+
+}  // namespace
 
 void mark_gang(Draft& draft, const gang::GangScheduler& scheduler, std::string_view source) {
   const std::vector<bool> members = gang_members(draft);
   for (std::size_t i = 0; i < members.size(); ++i)
     if (members[i])
-      draft.set_metadata(i, scheduler.mark_map, scheduler.mark_key, draft.name(), source);
+      draft.set_entry(i, scheduler.mark_part, scheduler.mark_map, scheduler.mark_key, draft.name(),
+                      source);
 }
 
 DependentObject make_pod_group(const Draft& draft, const gang::GangScheduler& scheduler,
@@ -30,6 +45,16 @@ DependentObject make_pod_group(const Draft& draft, const gang::GangScheduler& sc
         kube::Json::object({{"name", draft.name()}, {"namespace", draft.job.metadata.ns}})},
        {"spec", scheduler.spec(request)}});
   return group;
+}
+
+std::vector<std::string> named_priority_classes(const Runtime& runtime) {
+  std::vector<std::string> names;
+  for (const ReplicatedJob& job : replicated_jobs_of(runtime)) {
+    const std::string_view name = pod_spec_of(job).get_string("priorityClassName");
+    if (is_system_class(name)) break;
+    if (!name.empty()) names.emplace_back(name);
+  }
+  return names;
 }
 
 }  // namespace trainer::pipeline

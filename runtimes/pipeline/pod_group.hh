@@ -1,7 +1,9 @@
 // The PodGroups of different schedulers have this in common.
 #pragma once
 
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "runtimes/gang/gang_scheduler.hh"
 #include "runtimes/pipeline/draft.hh"
@@ -15,5 +17,8 @@ void mark_gang(Draft& draft, const gang::GangScheduler& scheduler, std::string_v
 // `request`. Call it after finalize_pod_sets().
 DependentObject make_pod_group(const Draft& draft, const gang::GangScheduler& scheduler,
                                gang::GroupRequest request);
+
+// Returns the classes that must exist for the jobs of a runtime with such a group.
+std::vector<std::string> named_priority_classes(const Runtime& runtime);
 
 }  // namespace trainer::pipeline

@@ -77,6 +77,19 @@ void warn_about_failure_policies(const Runtime& runtime, std::vector<std::string
     warn(defaults->failurePolicy->rules, "spec.runPolicy.failurePolicy");
 }
 
+void warn_about_gangs(const Runtime& runtime, std::vector<std::string>& out) {
+  const PodGroupPolicy policy = runtime.spec.podGroupPolicy.value_or(PodGroupPolicy());
+  std::vector<std::string_view> set;
+  if (policy.coscheduling) set.push_back("coscheduling");
+  if (policy.volcano) set.push_back("volcano");
+  if (policy.workload) set.push_back("workload");
+  if (set.size() > 1)
+    out.push_back(
+        fmt::format("spec.podGroupPolicy: {} and {} are both set, so each pod belongs to two "
+                    "gangs; keep one",
+                    set[0], set[1]));
+}
+
 }  // namespace
 
 std::vector<std::string> warn_runtime(const Runtime& runtime, const PipelineOptions& options) {
@@ -86,11 +99,7 @@ std::vector<std::string> warn_runtime(const Runtime& runtime, const PipelineOpti
                               pipeline::deprecation_notice()));
   warn_about_sdk(runtime, out);
   warn_about_failure_policies(runtime, out);
-  const auto& group = runtime.spec.podGroupPolicy;
-  if (group && group->coscheduling && group->volcano)
-    out.push_back(
-        "spec.podGroupPolicy: coscheduling and volcano are both set, so each pod belongs to two "
-        "gangs; keep one");
+  warn_about_gangs(runtime, out);
   const auto& policy = runtime.spec.mlPolicy;
   for (const pipeline::LabelWarning& warning : pipeline::warn_about_trainer_label(
            replicated_jobs_of(runtime), policy ? &*policy : nullptr, *options.plugins))

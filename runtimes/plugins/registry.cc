@@ -38,6 +38,7 @@ static Plugins make_plugins() {
   // Gangs have a phase of their own, so their place does not matter.
   ADD_PLUGIN(coscheduling);
   ADD_PLUGIN(volcano);
+  ADD_PLUGIN(workload);
   return all;
 }
 

@@ -184,7 +184,7 @@ TEST_CASE("an option's ClusterRole is printed, and an unknown option refused") {
   CHECK(refused.code == kExitRefused);
   CHECK(refused.err ==
         "option kueue: there is none of this name: choose from legacy-finalizers, "
-        "finished-marker, coscheduling, volcano, mpi, v1, v1-finished-marker, v1-mpijob, "
+        "finished-marker, coscheduling, volcano, workload, mpi, v1, v1-finished-marker, v1-mpijob, "
         "namespaced\n");
 }
 

@@ -474,9 +474,9 @@ TEST_CASE("a controller of one namespace says how a job names a runtime of it") 
 
 TEST_CASE("rights that few installations need are in ClusterRoles of their own") {
   const Registry registry = production_registry(KindOptions());
-  CHECK(cluster_role_options(registry) == std::vector<std::string>{"legacy-finalizers",
-                                                                   "finished-marker",
-                                                                   "coscheduling", "volcano"});
+  CHECK(cluster_role_options(registry) ==
+        std::vector<std::string>{"legacy-finalizers", "finished-marker", "coscheduling", "volcano",
+                                 "workload"});
   const std::string usual = cluster_role(registry);
   CHECK_THAT(usual, !Catch::Contains("podgroups"));
   CHECK_THAT(usual, Catch::Contains("  resources: [trainingruntimes, clustertrainingruntimes]\n"

@@ -36,6 +36,7 @@ COPIES = {
     "kubeflow-trainer/files/roles/cluster-role.yaml": "rbac/cluster-role.yaml",
     "kubeflow-trainer/files/roles/coscheduling.yaml": "rbac/coscheduling.yaml",
     "kubeflow-trainer/files/roles/volcano.yaml": "rbac/volcano.yaml",
+    "kubeflow-trainer/files/roles/workload.yaml": "rbac/workload.yaml",
     "kubeflow-trainer/files/roles/users.yaml": "rbac/users.yaml",
     "kubeflow-trainer/files/roles/public.yaml": "rbac/public.yaml",
     "kubeflow-trainer/files/roles/legacy-finalizers.yaml": "overlays/legacy-finalizers/cluster-role.yaml",

@@ -46,8 +46,9 @@ std::vector<Watch> watches(bool is_namespaced) {
   return all;
 }
 
-kube::PolicyRule pod_groups(std::string comment, std::string group, std::string option) {
-  return {std::move(comment),         {std::move(group)}, {"podgroups"}, {},
+kube::PolicyRule pod_groups(std::string comment, std::string group, std::string option,
+                            std::vector<std::string> resources = {"podgroups"}) {
+  return {std::move(comment),         {std::move(group)}, std::move(resources), {},
           {"create", "get", "patch"}, std::move(option)};
 }
 
@@ -98,6 +99,8 @@ std::vector<kube::PolicyRule> rules() {
       {"Services of a data cache, and of each JobSet.", {""}, {"services"}, {}, {"create", "get"}},
       pod_groups("Gangs of the coscheduling plugin.", "scheduling.x-k8s.io", "coscheduling"),
       pod_groups("Gangs of Volcano.", "scheduling.volcano.sh", "volcano"),
+      pod_groups("Gangs of Kubernetes' own scheduler.", "scheduling.k8s.io", "workload",
+                 {"podgroups", "workloads"}),
       {"", {"scheduling.k8s.io"}, {"priorityclasses"}, {}, {"get"}},
       {"For admission.", {""}, {"persistentvolumeclaims"}, {}, {"get"}},
       {"Events are written for reconciled objects, and read for those of a job that is stuck.",

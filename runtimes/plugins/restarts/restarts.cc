@@ -75,7 +75,7 @@ void Restarts::enforce_pod_spec(Draft& draft) const {
     std::string directory(mount_path(container, volume));
     ContainerEdit edit = draft.edit(job, container, source());
     if (counts_attempts(draft, job, container)) {
-      draft.set_metadata(job, "annotations", jobset::kExecutionAttemptKey, "0", source());
+      draft.set_entry(job, "metadata", "annotations", jobset::kExecutionAttemptKey, "0", source());
       edit.env_field(kAttempt,
                      fmt::format("metadata.annotations['{}']", jobset::kExecutionAttemptKey));
     } else {

@@ -32,15 +32,6 @@ std::string priority_class(const Draft& draft) {
   return name;
 }
 
-const kube::Json& pod_spec_of(const ReplicatedJob& job) {
-  return job.template_.get_path({"spec", "template", "spec"});
-}
-
-// Upstream stops at the first class of such a name.
-bool is_system_class(std::string_view name) {
-  return name == "system-cluster-critical" || name == "system-node-critical";
-}
-
 // Returns the source of the queue's annotation: the last patch that sets it, else the runtime.
 std::string path_of_queue(const TrainJob& job) {
   for (std::size_t i = job.spec.runtimePatches.size(); i-- > 0;) {
@@ -121,7 +112,8 @@ void Volcano::warn(const Draft& draft, std::vector<std::string>& warnings) const
 void Volcano::warn_runtime(const Runtime& runtime, std::vector<std::string>& warnings) const {
   if (policy_of(runtime) == nullptr) return;
   for (const ReplicatedJob& job : replicated_jobs_of(runtime)) {
-    if (ancestor_of(job) != kTrainerStep || !pod_spec_of(job).get_string("schedulerName").empty())
+    if (ancestor_of(job) != kTrainerStep ||
+        !job.template_.get_path({"spec", "template", "spec"}).get_string("schedulerName").empty())
       continue;
     warnings.push_back(fmt::format(
         "spec.podGroupPolicy.volcano: job {} names no scheduler, so the cluster's default one "
@@ -131,14 +123,8 @@ void Volcano::warn_runtime(const Runtime& runtime, std::vector<std::string>& war
 }
 
 std::vector<std::string> Volcano::priority_classes(const Runtime& runtime) const {
-  std::vector<std::string> names;
-  if (policy_of(runtime) == nullptr) return names;
-  for (const ReplicatedJob& job : replicated_jobs_of(runtime)) {
-    const std::string_view name = pod_spec_of(job).get_string("priorityClassName");
-    if (is_system_class(name)) break;
-    if (!name.empty()) names.emplace_back(name);
-  }
-  return names;
+  return policy_of(runtime) == nullptr ? std::vector<std::string>()
+                                       : named_priority_classes(runtime);
 }
 
 std::unique_ptr<const Plugin> make_volcano() {

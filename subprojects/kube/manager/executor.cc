@@ -35,10 +35,13 @@ Error explain(Error error, const Resource& resource) {
       (error.message.find("404 page not found") != std::string::npos ||
        error.message.find("could not find the requested resource") != std::string::npos);
   if (is_unknown_kind) {
+    // The groups of Kubernetes itself end like this, and those of most definitions do not.
+    const bool is_built_in = resource.group.ends_with(".k8s.io");
     error.message = fmt::format(
-        "the cluster does not serve {} of {}: install its CustomResourceDefinition, or take out of "
-        "the runtime what asks for it",
-        resource.kind, resource.api_version());
+        "the cluster does not serve {} of {}: {}, or take out of the runtime what asks for it",
+        resource.kind, resource.api_version(),
+        is_built_in ? "switch it on in the API server (--runtime-config, --feature-gates)"
+                    : "install its CustomResourceDefinition");
   }
   return error;
 }

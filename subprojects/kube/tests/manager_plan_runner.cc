@@ -24,6 +24,7 @@ using Lines = std::vector<std::string>;
 const kube::Resource kGadgets{"example.com", "v1", "gadgets", "Gadget", true};
 const kube::Resource kWidgets{"example.com", "v1", "widgets", "Widget", true};
 const kube::Resource kPodGroups{"scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup", true};
+const kube::Resource kWorkloads{"scheduling.k8s.io", "v1beta1", "workloads", "Workload", true};
 const kube::Collection kAllWidgets{kWidgets, ""};
 const kube::Collection kJobsOfWidgets{kube::kJobs, "example.com/widget"};
 const kube::Collection kAllServices{kube::kServices, ""};
@@ -418,6 +419,16 @@ TEST_CASE("each result of a write: its event, and whether it is tried again") {
        404,
        refusal(404, "NotFound", "the server could not find the requested resource"),
        {unknown_kind},
+       ErrorCode::kNotFound},
+      {"a kind of Kubernetes itself that is switched off",
+       kGadgets,
+       action(kube::Action::Verb::kApply, kWorkloads, "x"),
+       404,
+       "404 page not found\n",
+       {"Warning ResourcesCreationFailed: Gadget resources reconciliation failed: apply Workload "
+        "n/x: the cluster does not serve Workload of scheduling.k8s.io/v1beta1: switch it on in "
+        "the API server (--runtime-config, --feature-gates), or take out of the runtime what asks "
+        "for it"},
        ErrorCode::kNotFound},
       {"another 404",
        kGadgets,

@@ -112,6 +112,7 @@ std::vector<Sample> make_samples() {
   add("volcano", "{mlPolicy: {numNodes: 2, torch: {}}, podGroupPolicy: {volcano: {}}}", one);
   add("coscheduling", "{mlPolicy: {numNodes: 2, torch: {}}, podGroupPolicy: {coscheduling: {}}}",
       one);
+  add("workload", "{mlPolicy: {numNodes: 2, torch: {}}, podGroupPolicy: {workload: {}}}", one);
   add("restarts", "{mlPolicy: {numNodes: 2, torch: {}}}", one);
   all.back().runtime["metadata"]["annotations"].set("trainer.kubeflow.org/restart-environment",
                                                     "true");

@@ -1,3 +1,9 @@
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtimes/pipeline/plugin.hh"
 #include "tests/support/catch.hh"
 #include "tests/unit/pipeline/fixtures.hh"
 
@@ -137,6 +143,100 @@ TEST_CASE("a Volcano group has queue, priority and topology", "[gang]") {
   CHECK(spec->get_string("priorityClassName") == "high");
   CHECK(*spec->find("networkTopology") == yaml("{mode: soft, highestTierAllowed: 2}"));
   CHECK(members(result) == Words{"data", "node"});
+}
+
+TEST_CASE("a group of Kubernetes' own scheduler, and the Workload that has its template",
+          "[gang]") {
+  Runtime runtime =
+      ganged("{torch: {}}",
+             job("data", "dataset-initializer") + job("node", "trainer", await("data", "Complete")),
+             "workload: {}");
+  runtime.spec.template_->spec->replicatedJobs[1].template_["spec"]["template"]["spec"].set(
+      "priorityClassName", "high");
+  const Built result = built(job_with("trainer: {numNodes: 3}"), runtime);
+  CHECK(*dependent(result, "Workload", "j") == yaml(R"(
+apiVersion: scheduling.k8s.io/v1beta1
+kind: Workload
+metadata: {name: j, namespace: team}
+spec:
+  controllerRef: {apiGroup: trainer.kubeflow.org, kind: TrainJob, name: j}
+  podGroupTemplates:
+  - {schedulingPolicy: {gang: {minCount: 3}}, disruptionMode: {all: {}}, priorityClassName: high,
+     name: trainer}
+)"));
+  CHECK(*dependent(result, "PodGroup", "j") == yaml(R"(
+apiVersion: scheduling.k8s.io/v1beta1
+kind: PodGroup
+metadata: {name: j, namespace: team}
+spec:
+  schedulingPolicy: {gang: {minCount: 3}}
+  disruptionMode: {all: {}}
+  priorityClassName: high
+  workloadRef: {workloadName: j, templateName: trainer}
+)"));
+  CHECK(pod_in(result, "node").get("spec").get("schedulingGroup") == yaml("{podGroupName: j}"));
+  CHECK(pod_in(result, "data").get("spec").find("schedulingGroup") == nullptr);
+  Words classes;
+  for (const auto& plugin : *production().plugins)
+    for (std::string& name : plugin->priority_classes(runtime)) classes.push_back(std::move(name));
+  CHECK(classes == Words{"high"});
+}
+
+TEST_CASE("the pods of a group of Kubernetes' own scheduler have one priority and one scheduler",
+          "[gang]") {
+  Runtime runtime =
+      ganged("{torch: {}}",
+             job("ps", "x") + job("node", "trainer") + job("eval", "x", await("node", "Complete")),
+             "workload: {}");
+  const auto set = [&runtime](std::size_t index, const char* member, const char* value) {
+    runtime.spec.template_->spec->replicatedJobs[index].template_["spec"]["template"]["spec"].set(
+        member, value);
+  };
+  set(0, "priorityClassName", "high");
+  set(1, "priorityClassName", "high");
+  set(2, "priorityClassName", "low");  // it is in no gang
+  CHECK(warn_trainjob(job_with("{}"), runtime).empty());
+  const kube::Json group = *dependent(built(job_with("{}"), runtime), "PodGroup", "j");
+  CHECK(group.get("spec").get_string("priorityClassName") == "high");
+
+  set(1, "priorityClassName", "low");
+  set(1, "schedulerName", "mine");
+  const auto warnings = warn_trainjob(job_with("{}"), runtime);
+  REQUIRE(warnings.size() == 2);
+  CHECK_THAT(warnings[0], Catch::EndsWith("has the jobs ps and node in one gang, with \"high\" and "
+                                          "\"low\" as priorityClassName of their pods: "
+                                          "kube-scheduler places no pod of such a gang; set the "
+                                          "same in both"));
+  CHECK_THAT(warnings[1], Catch::Contains("with \"\" and \"mine\" as schedulerName"));
+}
+
+TEST_CASE("a gang's mark replaces one of the runtime, with a warning", "[gang]") {
+  Runtime runtime = ganged("{torch: {}}", job("node", "trainer"), "workload: {}");
+  kube::Json& spec =
+      runtime.spec.template_->spec->replicatedJobs[0].template_["spec"]["template"]["spec"];
+  spec.set("schedulingGroup", yaml("{podGroupName: mine}"));
+  const Built result = built(job_with("{}"), runtime);
+  CHECK(pod_in(result, "node").get("spec").get("schedulingGroup") == yaml("{podGroupName: j}"));
+  REQUIRE(result.runtime_warnings.size() == 1);
+  CHECK_THAT(
+      result.runtime_warnings[0].text,
+      Catch::Contains("scheduling group podGroupName of job node of ClusterTrainingRuntime"));
+  CHECK_THAT(result.runtime_warnings[0].in_runtime,
+             Catch::StartsWith(
+                 "spec.template.spec.replicatedJobs[node].template.spec.template.spec."
+                 "schedulingGroup[podGroupName]: has no effect, because plugin workload sets"));
+}
+
+TEST_CASE("a runtime has one gang scheduler", "[gang]") {
+  for (const auto& [both, said] : std::vector<std::pair<std::string, std::string>>{
+           {"coscheduling: {}, volcano: {}", "coscheduling and volcano"},
+           {"volcano: {}, workload: {}", "volcano and workload"},
+           {"coscheduling: {}, workload: {}", "coscheduling and workload"}}) {
+    const auto warnings = warn_runtime(ganged("{torch: {}}", job("node", "trainer"), both));
+    CHECK_THAT(warnings, Catch::VectorContains("spec.podGroupPolicy: " + said +
+                                               " are both set, so each pod belongs to two gangs; "
+                                               "keep one"));
+  }
 }
 
 TEST_CASE("an empty Volcano queue is refused where it is set", "[gang]") {

@@ -146,8 +146,8 @@ class Careless final : public pipeline::Plugin {
     edit->mount(yaml("{name: v, mountPath: /path, readOnly: true}"));
     edit->port(77);
     draft.upsert_volume(0, yaml("{name: v, emptyDir: {medium: Memory}}"), source());
-    draft.set_metadata(0, "labels", "label", "careless", source());
-    draft.set_metadata(0, "annotations", "note", "careless", source());
+    draft.set_entry(0, "metadata", "labels", "label", "careless", source());
+    draft.set_entry(0, "metadata", "annotations", "note", "careless", source());
   }
 };
 

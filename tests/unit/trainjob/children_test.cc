@@ -457,6 +457,25 @@ TEST_CASE("dependent objects: created before the JobSet, never adopted, silent w
   }
 }
 
+TEST_CASE("a Workload and its PodGroup are made before the JobSet, and cost nothing afterwards") {
+  Json runtime = torch_runtime();
+  runtime["spec"].set("podGroupPolicy", yaml("{workload: {}}"));
+  World world(train_job(), runtime);
+  const TrainJobPlan plan = world.reconcile();
+  const auto stage = [&plan](const char* kind) {
+    const kube::Action* action = find_action(plan, kube::Action::Verb::kApply, kind);
+    REQUIRE(action);
+    return action->stage;
+  };
+  CHECK(stage("Workload") < stage("JobSet"));
+  CHECK(stage("PodGroup") < stage("JobSet"));
+  world.settle();
+  const int requests = world.requests;
+  world.restart();
+  world.settle();
+  CHECK(world.requests == requests);
+}
+
 TEST_CASE("pods that report progress get a new CA while they run") {
   const std::string name = "ConfigMap/j-tls-config";
   const auto ca_of = [&name](World& world) {
