@@ -37,6 +37,7 @@ static Plugins make_plugins() {
   ADD_PLUGIN(mpi_environment);
   // Gangs have a phase of their own, so their place does not matter.
   ADD_PLUGIN(coscheduling);
+  ADD_PLUGIN(kai);
   ADD_PLUGIN(volcano);
   ADD_PLUGIN(workload);
   return all;

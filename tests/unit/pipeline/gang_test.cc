@@ -239,6 +239,24 @@ TEST_CASE("a runtime has one gang scheduler", "[gang]") {
   }
 }
 
+TEST_CASE("KAI never completes a gang whose pods start one after the other", "[gang]") {
+  const auto warned = [](const std::string& jobs, bool in_order = false) {
+    Runtime runtime = runtime_with("{torch: {}}", jobs);
+    JobSetSpec& spec = *runtime.spec.template_->spec;
+    for (ReplicatedJob& each : spec.replicatedJobs)
+      each.template_["spec"]["template"]["spec"].set("schedulerName", "kai-scheduler");
+    if (in_order) spec.startupPolicy = StartupPolicy{"InOrder", {}};
+    return warn_trainjob(job_with("{}"), runtime);
+  };
+  CHECK(warned(job("node", "trainer")).empty());
+  const std::string two = job("data", "dataset-initializer");
+  const auto warnings = warned(two + job("node", "trainer", await("data", "Complete")));
+  REQUIRE(warnings.size() == 1);
+  CHECK(warnings[0].find("those of job data start before or after the others") !=
+        std::string::npos);
+  CHECK(warned(two + job("node", "trainer"), true).empty());  // each job is a gang of its own
+}
+
 TEST_CASE("an empty Volcano queue is refused where it is set", "[gang]") {
   Runtime runtime = ganged("{torch: {}}", job("node", "trainer"), "volcano: {}");
   CHECK(validate_trainjob(job_with("{}"), nullptr, runtime).empty());
