@@ -68,15 +68,14 @@ class Reader {
 
   template <class Member>
   NoAttributes field(std::string_view name, Member T::*member) {
-    known_.push_back(name);
-    const kube::Json* value = object_.find(name);
+    const kube::Json* value = find(name);
     if (value != nullptr && !value->is_null())
       read(*value, FieldPath(path_, name), out_.*member, errors_);
     return {};
   }
   // metadata is read from the whole object.
   NoAttributes field(std::string_view name, kube::ObjectMeta T::*member) {
-    known_.push_back(name);
+    find(name);
     out_.*member = kube::ObjectMeta::of(object_);
     return {};
   }
@@ -91,7 +90,7 @@ class Reader {
   // Such a member is made from the other members when it is written, so the value is not read here.
   template <class Member>
   NoAttributes derived(std::string_view name, Member (T::*)() const) {
-    known_.push_back(name);
+    find(name);
     return {};
   }
   // Such a member stays among the unknown members, where admission finds it.
@@ -101,12 +100,19 @@ class Reader {
   // Call this after describe().
   void keep_unknown() {
     if constexpr (requires { out_.unknown; }) {
+      if (found_ == object_.size()) return;  // most objects have no others
       for (const auto& [name, value] : object_.as_object())
         if (!is_known(name)) out_.unknown.set(name, value);
     }
   }
 
  private:
+  const kube::Json* find(std::string_view name) {
+    known_.push_back(name);
+    const kube::Json* value = object_.find(name);
+    found_ += value != nullptr ? 1 : 0;
+    return value;
+  }
   bool is_known(std::string_view name) const {
     for (const std::string_view known : known_)
       if (known == name) return true;
@@ -119,6 +125,7 @@ class Reader {
   T& out_;
   kube::FieldErrors& errors_;
   std::vector<std::string_view> known_;
+  std::size_t found_ = 0;  // the known members that the object has
 };
 
 template <class T>

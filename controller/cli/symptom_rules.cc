@@ -154,7 +154,8 @@ const Rule kRules[] = {
      "Check that no NetworkPolicy forbids traffic between the job's pods (`kubectl get "
      "networkpolicy`), and that all nodes have started.",
      false, Meaning::kUnreached},
-    // Each line is in the middle of a longer text. The first is of OpenMPI 5, the second of OpenMPI 4.
+    // Each line is in the middle of a longer text. The first is of OpenMPI 5, the second of
+    // OpenMPI 4.
     {"mpi-slots", kOutput, "A \"slot\" is the PRRTE term", "mpirun has fewer slots than processes",
      "OpenMPI 5 reads the job's hostfile only if it is told to: add --hostfile /etc/mpi/hostfile "
      "to "

@@ -25,9 +25,11 @@ std::int32_t current_attempt(const JobSetStatus& status) {
 
 bool begin_attempt(JobSetContext& context) {
   JobSetStatus& status = context.status;
-  const bool is_resumed = kube::is_condition_true(status.conditions, kSuspended);
   // The first status that is written has the number of the first run.
-  if (!is_resumed && !status.replicatedJobsStatus.empty()) return false;
+  const bool is_first = status.replicatedJobsStatus.empty();
+  if (!is_first && status.conditions.empty()) return false;
+  const bool is_resumed = kube::is_condition_true(status.conditions, kSuspended);
+  if (!is_first && !is_resumed) return false;
   if (!counts_attempts(context.jobset)) return false;
   const bool has_run = status.executionAttempts.has_value();
   status.executionAttempts = current_attempt(status) + (has_run ? 1 : 0);

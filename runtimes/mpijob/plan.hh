@@ -76,8 +76,8 @@ std::vector<kube::Json> all_children(const v1::V1Job& job, const MPISettings& se
 // Returns why the controller does not serve this job. The fields have the order and the words of
 // mpi-operator (pkg/apis/kubeflow/validation).
 kube::FieldErrors validate(const v1::V1Job& job, const MPISettings& settings = {});
-// Returns what a new job says without effect, why its pods will be refused, and why it is not served
-// at all. Each text is a sentence for its user.
+// Returns what a new job says without effect, why its pods will be refused, and why it is not
+// served at all. Each text is a sentence for its user.
 std::vector<std::string> warnings_of(const v1::V1Job& job, const MPISettings& settings = {});
 // The CRD's version v2beta1. It is served beside v1, which is stored.
 KindVersion crd_version();

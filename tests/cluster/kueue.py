@@ -33,7 +33,7 @@ _installed = set()   # kubeconfigs of the clusters that have Kueue's CRDs and ri
 
 @functools.lru_cache
 def manifests(home):
-    """What Kueue's kustomization installs, but for its Deployment. An EndpointSlice says where Kueue is, so its Services select no pods."""
+    """The objects that Kueue's kustomization installs, but for its Deployment. An EndpointSlice says where Kueue is, so its Services select no pods."""
     found = [o for o in yaml.load_all((home / "install.yaml").read_text(), yaml.CSafeLoader) if o["kind"] not in LEFT_OUT]
     for o in found:
         if o["kind"] == "Service":
