@@ -18,10 +18,10 @@ using enum Source;
 
 constexpr std::size_t kMaxLine = 1'000;
 
-// A rule's line says this of the rank that printed it.
+// This is known of a rank that has printed the words of a rule.
 enum class Meaning {
   kCause,
-  kRetried,       // the program tries again, and says no word when it succeeds
+  kRetried,       // the program tries again, and prints nothing when it succeeds
   kUnreached,     // it waits for other ranks, and may never have reached them
   kDisconnected,  // it had reached other ranks, and waits for them
 };
@@ -214,12 +214,14 @@ std::string_view find_line(std::string_view text, const Rule& rule) {
   return {};
 }
 
-// The program has succeeded since, for it has lost other ranks.
-bool is_overcome(const Rule& rule, std::string_view text) {
-  return rule.meaning == Meaning::kRetried &&
-         std::ranges::any_of(kRules, [text](const Rule& other) {
-           return other.meaning == Meaning::kDisconnected && !find_line(text, other).empty();
-         });
+// The program has succeeded after this line of its output, for it has lost other ranks since.
+bool is_overcome(const Rule& rule, std::string_view line, std::string_view output) {
+  if (rule.meaning != Meaning::kRetried) return false;
+  const std::string_view rest =
+      output.substr(static_cast<std::size_t>(line.data() + line.size() - output.data()));
+  return std::ranges::any_of(kRules, [rest](const Rule& other) {
+    return other.meaning == Meaning::kDisconnected && !find_line(rest, other).empty();
+  });
 }
 
 std::string quoted(const Clue& clue, std::string_view text) {
@@ -229,7 +231,7 @@ std::string quoted(const Clue& clue, std::string_view text) {
 std::optional<Symptom> apply(const Rule& rule, const Clue& clue) {
   const std::string_view text = clue.source == kOutput ? find_line(clue.text, rule) : clue.text;
   const auto end = find_words(text, rule);
-  if (!end || is_overcome(rule, clue.text)) return std::nullopt;
+  if (!end || is_overcome(rule, text, clue.text)) return std::nullopt;
   const std::string_view after = text.substr(*end);
   const auto filled = [&](std::string_view sentence) {
     return fmt::format(fmt::runtime(sentence), fmt::arg("of", clue.subject),

@@ -1,6 +1,7 @@
 // Runtimes get warnings about what the Python SDK demands of them, and about settings that
 // contradict each other.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <string>
 
@@ -85,9 +86,8 @@ void warn_about_gangs(const Runtime& runtime, std::vector<std::string>& out) {
   if (policy.workload) set.push_back("workload");
   if (set.size() > 1)
     out.push_back(
-        fmt::format("spec.podGroupPolicy: {} and {} are both set, so each pod belongs to two "
-                    "gangs; keep one",
-                    set[0], set[1]));
+        fmt::format("spec.podGroupPolicy: {} are set, so each pod belongs to {} gangs; keep one",
+                    fmt::join(set, " and "), set.size()));
 }
 
 }  // namespace

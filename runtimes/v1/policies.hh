@@ -70,6 +70,8 @@ struct Batch {
 };
 // Creates pods and Services; if more are missing it asks for another reconcile.
 void sync_pods(V1JobContext& context, Batch batch);
+// Returns whether the Service of the job's name was refused. The job does without it.
+bool is_job_service_refused(const V1JobContext& context);
 // Deletes pods and Services of roles and indexes that the job does not have any more.
 void remove_surplus(V1JobContext& context);
 void count_pods(V1JobContext& context);

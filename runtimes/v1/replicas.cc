@@ -48,9 +48,18 @@ void warn_about_variables(V1JobContext& context, const RoleState& role, const Js
   context.note("Warning", "SetPodTemplateEnvironment", texts.front() + more);
 }
 
+// Together with the Service of the job these make "p-worker-0.p" a name of the pod. Members of the
+// template stay: with setHostnameAsFQDN, a subdomain could make the host name too long.
+void name_host(const std::string& pod, const std::string& job, Json& spec) {
+  for (const char* member : {"hostname", "subdomain", "setHostnameAsFQDN"})
+    if (spec.find(member)) return;
+  // Stored jobs may have longer names than admission allows, and roles of a TFJob any name.
+  if (kube::check_dns1123_label(pod).empty()) spec.set("hostname", pod).set("subdomain", job);
+}
+
 // Returns false if the batch is full: the next reconcile goes on.
 bool sync_role(V1JobContext& context, const RoleState& role,
-               const std::vector<std::string_view>& services, Batch& batch) {
+               const std::vector<std::string_view>& services, bool has_job_service, Batch& batch) {
   std::int32_t left = role.succeeded_gone;
   bool is_first = true;
   std::int64_t generated = 0;
@@ -62,6 +71,7 @@ bool sync_role(V1JobContext& context, const RoleState& role,
     if (batch.is_full() || batch.generated < generated) return false;
     Json pod = make_pod(context.framework, context.job, *role.spec,
                         {role.name, static_cast<std::int32_t>(i)}, context.observed.settings);
+    if (has_job_service) name_host(role.names[i], context.name(), pod["spec"]);
     batch.take(pod);
     batch.generated -= generated;
     if (std::exchange(is_first, false)) warn_about_variables(context, role, pod);
@@ -120,18 +130,6 @@ void warn_about_templates(V1JobContext& context) {
                  "be overwritten");
 }
 
-// Together with the Service of the job these make "p-worker-0.p" a name of the pod. Members of the
-// template stay: with setHostnameAsFQDN, a subdomain could make the host name too long.
-void name_host(const Framework& framework, const V1Job& job, const PodSlot& slot, Json& spec) {
-  if (!framework.has_services) return;
-  for (const char* member : {"hostname", "subdomain", "setHostnameAsFQDN"})
-    if (spec.find(member)) return;
-  std::string name = pod_name(job.metadata.name, framework, slot.role, slot.index);
-  // Stored jobs may have longer names than admission allows, and roles of a TFJob any name.
-  if (!kube::check_dns1123_label(name).empty()) return;
-  spec.set("hostname", std::move(name)).set("subdomain", job.metadata.name);
-}
-
 // "p-worker-0" may also be a pod of a job "p", which needs a Service of that name.
 bool could_name_pod(std::string_view name) {
   const std::size_t dash = name.rfind('-');
@@ -145,25 +143,35 @@ bool could_name_pod(std::string_view name) {
   });
 }
 
-// The Service of the job has all its pods. Upstream has none, and no event is made for it.
-void sync_job_service(V1JobContext& context) {
+// The Service of the job has all its pods. Upstream has none, and no event is made for it. Returns
+// whether it is there, or created before the pods: in a pod that names a Service which is not there
+// even the pod's own name resolves nowhere else, and torchrun gives that name to other nodes.
+bool sync_job_service(V1JobContext& context) {
   const std::string& name = context.name();
   const auto is_it = [&name](const ServiceView& service) { return service.name == name; };
+  if (std::ranges::any_of(context.observed.services, is_it)) return true;
+  // Pods that run do not get a host name any more. One that was refused is left out.
   if (!context.framework.has_services || total_replicas(context.job) == 0 || could_name_pod(name) ||
-      std::ranges::any_of(context.observed.services, is_it))
-    return;
-  // A Service of another owner is left alone: the names of the pods' own Services still resolve.
+      !context.observed.pods.empty() || is_job_service_refused(context))
+    return false;
+  // A Service of another owner is left alone.
   const Json* const existing = context.find_dependent(kube::kServices, name);
-  if (existing && !context.is_owner_of(*existing)) return;
+  if (existing && !context.is_owner_of(*existing)) return false;
   const Json labels = kube::to_json(base_labels(context.framework, name));
   Json spec = Json::object({{"clusterIP", "None"}, {"selector", labels}});
   context.create(
       kube::kServices, name,
       Json::object({{"metadata", Json::object({{"labels", labels}})}, {"spec", std::move(spec)}}),
-      kWithPods, "FailedCreateService");
+      kBeforePods, "FailedCreateService");
+  return true;
 }
 
 }  // namespace
+
+bool is_job_service_refused(const V1JobContext& context) {
+  const kube::Refusal* refusal = context.observed.refusal;
+  return refusal && refusal->resource == kube::kServices && refusal->name == context.name();
+}
 
 std::int64_t total_replicas(const V1Job& job) {
   std::int64_t total = 0;
@@ -209,7 +217,6 @@ Json make_pod(const Framework& framework, const V1Job& job, const ReplicaSpec& s
   if (framework.is_master(job, slot)) labels.emplace(kV1JobRoleKey, "master");
   kube::add_labels(pod, labels);
   framework.set_cluster_spec(job, slot, settings, pod);
-  name_host(framework, job, slot, pod["spec"]);
   pod["spec"].set("restartPolicy", spec.restartPolicy == "ExitCode" ? "Never" : spec.restartPolicy);
   decorate_for_gang(settings, job.metadata.name, to_lower(slot.role), pod);
   return pod;
@@ -233,14 +240,11 @@ void sync_pods(V1JobContext& context, Batch batch) {
   std::vector<std::string_view> services;
   for (const ServiceView& service : context.observed.services) services.push_back(service.name);
   std::sort(services.begin(), services.end());
+  const bool has_job_service = sync_job_service(context);
   const bool is_complete = std::ranges::all_of(context.roles, [&](const RoleState& role) {
-    return sync_role(context, role, services, batch);
+    return sync_role(context, role, services, has_job_service, batch);
   });
-  // It is the last, so that a quota refuses it rather than the Service of a pod.
-  if (is_complete)
-    sync_job_service(context);
-  else
-    context.plan.requeue_within(std::chrono::milliseconds(0));
+  if (!is_complete) context.plan.requeue_within(std::chrono::milliseconds(0));
   remove_surplus(context);
   warn_about_templates(context);
 }

@@ -96,7 +96,7 @@ void relay_troubles(V1JobContext& context) {
 void report_refusal(V1JobContext& context) {
   auto& conditions = context.status.conditions;
   std::erase_if(conditions, [](const auto& each) { return each.type == kReplicaFailure; });
-  const auto* refusal = context.observed.refusal;
+  const auto* refusal = is_job_service_refused(context) ? nullptr : context.observed.refusal;
   const auto cause = refusal ? cause_of_refusal(*refusal) : std::move(context.blocked);
   if (!cause || context.is_finished()) return;
   JobCondition condition;

@@ -14,6 +14,8 @@ void suspend(V1JobContext& context) {
       fmt::format("{} {} is suspended.", context.framework.resource.kind, context.name());
   if (context.is_true(kRunning)) context.set_condition(kRunning, false, kSuspended, text);
   if (context.is_true(kSuspended)) return;
+  // Another job may take the name of its Service until it is resumed.
+  context.plan.memory = kube::Plan::Memory::kForget;
   context.set_condition(kSuspended, true, kSuspended, text);
   // The status is written before the pods are deleted. Otherwise a job that is resumed meanwhile
   // would not know that its pods end because it was suspended.

@@ -31,8 +31,11 @@ std::vector<std::size_t> jobs_of_gang(const Draft& draft) {
   return jobs;
 }
 
+// Returns a member of the pods' spec with the API server's default.
 std::string_view pod_text(const Draft& draft, std::size_t job, std::string_view member) {
-  return draft.pod_template(job).get("spec").get_string(member);
+  const std::string_view fallback = member == "schedulerName" ? "default-scheduler" : "";
+  const std::string_view text = draft.pod_template(job).get("spec").get_string(member);
+  return text.empty() ? fallback : text;
 }
 
 class Workload final : public Plugin {

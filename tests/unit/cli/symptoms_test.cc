@@ -423,6 +423,12 @@ TEST_CASE("the error of a script is found before what torchrun adds") {
   for (auto& output : row.outputs) output.text.insert(0, warning);
   CHECK(report_of(row).cause == "the script fails: ValueError: the rate is negative");
   row.outputs[1].text.clear();
+  const std::string lost = row.outputs[0].text.substr(warning.size());
+  CHECK(report_of(row).cause == "Gloo timed out waiting for another rank");
+  // torchrun has started the ranks again, and now the name is gone.
+  row.outputs[0].text = lost + "\n" + warning;
+  CHECK(report_of(row).cause == "the name of a node cannot be resolved");
+  row.outputs[0].text = warning + lost;
   CHECK(report_of(row).cause == "Gloo timed out waiting for another rank");
   row.outputs[0].text = warning;
   CHECK(report_of(row).cause == "the name of a node cannot be resolved");

@@ -97,6 +97,18 @@ TEST_CASE("no Job is resumed before the status has the number of its run") {
   CHECK(attempts(world) == "2 2 2");
 }
 
+TEST_CASE("a run ends also if the JobSet is resumed before its status says that it is suspended") {
+  World world(counting());
+  world.settle();
+  world.set_suspend(true);
+  world.context();  // suspends the Jobs; the condition follows when they are
+  CHECK(world.condition("Suspended").empty());
+  CHECK(world.suspended_jobs() == 2);
+  resume(world);
+  CHECK(attempts(world) == "1 1 1");
+  CHECK(world.suspended_jobs() == 0);
+}
+
 TEST_CASE("a JobSet that does not ask has no attempts") {
   World world(trainer::jobset::test::test_js());
   world.settle();
@@ -107,20 +119,24 @@ TEST_CASE("a JobSet that does not ask has no attempts") {
 
 TEST_CASE("where the API server drops the field, restarts alone count, and nothing repeats") {
   World world(counting());
-  const auto drop = [&world] { world.jobset()["status"].erase("executionAttempts"); };
-  world.settle();
-  drop();
-  CHECK_FALSE(world.context().status_patch.has_value());
-  suspend(world);
-  resume(world);
-  drop();
-  CHECK_FALSE(world.context().status_patch.has_value());
+  const auto passes = [&world] {
+    for (int i = 0; i < 8; ++i) {
+      world.context();
+      world.jobset()["status"].erase("executionAttempts");
+      world.release_all();
+    }
+    const int writes = world.status_writes;
+    CHECK_FALSE(world.context().status_patch.has_value());
+    CHECK(world.status_writes == writes);
+  };
+  passes();
+  world.set_suspend(true);
+  passes();
+  world.set_suspend(false);
+  passes();
+  CHECK(world.suspended_jobs() == 0);
   CHECK(attempts(world) == "- 0 0");
   world.fail("j-b-0");
-  for (int i = 0; i < 5; ++i) {
-    world.context();
-    drop();
-    world.release_all();
-  }
+  passes();
   CHECK(attempts(world) == "- 1 1");
 }

@@ -8,6 +8,7 @@
 #include <regex>
 
 #include "kube/model/exec_limits.hh"
+#include "kube/model/resources.hh"
 #include "runtimes/admission/v1job.hh"
 #include "runtimes/v1/policies.hh"
 #include "runtimes/v1/validate.hh"
@@ -178,9 +179,10 @@ TEST_CASE("one reconcile builds a bounded number of bytes") {
   const Framework& framework = framework_of("TFJob");
   V1Job job = read(make_job("TFJob", "Worker*4000"));
   job.metadata.ns = "ns";
-  const kube::NamedObjects none;
+  kube::NamedObjects known;
+  known.set({kube::kServices, {"ns", "p"}}, {});  // there is none
   const V1JobPlan first =
-      plan({framework, job, {}, {}, none, {}, {}, Settings(), kube::Time::from_seconds(1)});
+      plan({framework, job, {}, {}, known, {}, {}, Settings(), kube::Time::from_seconds(1)});
   std::int64_t bytes = 0;
   for (const kube::Action& action : first.actions)
     bytes += std::ssize(kube::print_json(action.body));

@@ -319,5 +319,5 @@ TEST_CASE("what a job has when it starts, for render") {
   const V1Job other = read(make_job("JAXJob", "Worker"));
   for (const Json& child : all_children(framework_of("JAXJob"), other, {}))
     kinds += std::string(child.get("metadata").get_string("name")) + " ";
-  CHECK(kinds == "p-worker-0 p-worker-0 p ");
+  CHECK(kinds == "p p-worker-0 p-worker-0 ");
 }

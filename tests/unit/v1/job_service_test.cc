@@ -2,6 +2,7 @@
 // pods.
 #include <fmt/format.h>
 
+#include "kube/model/resources.hh"
 #include "tests/unit/v1/world.hh"
 
 using namespace trainer::v1;
@@ -22,9 +23,10 @@ TEST_CASE("pods have names in a Service of the job's name") {
     CHECK(world.at("Pod/" + pod).get("spec").get_string("hostname") == pod);
     CHECK(world.at("Pod/" + pod).get("spec").get_string("subdomain") == "p");
   }
+  // Pods that run get no other names, so nothing is made for those of an earlier version.
   world.remove("Service/p");
   world.settle();
-  CHECK(world.has("Service/p"));
+  CHECK_FALSE(world.has("Service/p"));
   world.patch("PyTorchJob/p", yaml("spec: {runPolicy: {suspend: true}}"));
   world.settle();
   CHECK(world.names("Service").empty());
@@ -89,7 +91,45 @@ TEST_CASE("a Service that another needs, or has, is not made") {
   CHECK(world.names("Service") == std::vector<std::string>{"bert-1", "bert-1-worker-0", "p",
                                                            "p-master-0", "q-chief-10-worker-0",
                                                            "q-chief-x", "q-chief-x-worker-0"});
+  // Their names would resolve nowhere, and torchrun sends them to other nodes.
+  for (const char* pod : {"Pod/p-master-0", "Pod/q-chief-10-worker-0"})
+    CHECK_FALSE(world.at(pod).get("spec").find("subdomain"));
+  CHECK(world.at("Pod/q-chief-x-worker-0").get("spec").get_string("subdomain") == "q-chief-x");
   for (const std::string& event : world.events) CHECK_FALSE(event.find("Warning") != event.npos);
   world.remove("PyTorchJob/p");
   CHECK(world.has("Service/p"));
+}
+
+TEST_CASE("a job whose Service is refused runs without it") {
+  World world;
+  world.refusal = kube::Refusal{kube::kServices, "services \"p\" is forbidden: exceeded quota: q",
+                                kube::ErrorCode::kForbidden, "p"};
+  REQUIRE(world.apply(make_job("PyTorchJob", "Master Worker")) == 201);
+  world.settle();
+  CHECK(world.names("Service") == std::vector<std::string>{"p-master-0", "p-worker-0"});
+  for (const std::string& pod : world.names("Pod"))
+    CHECK_FALSE(world.at("Pod/" + pod).get("spec").find("subdomain"));
+  CHECK(world.conditions() == "Created");
+  // It is not tried again while the pods are there, and is made for the next ones.
+  world.refusal.reset();
+  world.settle();
+  CHECK_FALSE(world.has("Service/p"));
+  for (const char* suspend : {"true", "false"}) {
+    world.patch("PyTorchJob/p", yaml(fmt::format("spec: {{runPolicy: {{suspend: {}}}}}", suspend)));
+    world.settle();
+  }
+  CHECK(world.has("Service/p"));
+  CHECK(world.at("Pod/p-worker-0").get("spec").get_string("subdomain") == "p");
+}
+
+TEST_CASE("a job that is resumed leaves a Service alone that came meanwhile") {
+  World world(make_job("PyTorchJob", "Master"));
+  world.patch("PyTorchJob/p", yaml("spec: {runPolicy: {suspend: true}}"));
+  world.settle();
+  const Json other = yaml("{kind: Service, metadata: {name: p}, spec: {selector: {a: b}}}");
+  world.apply(other);
+  world.patch("PyTorchJob/p", yaml("spec: {runPolicy: {suspend: false}}"));
+  world.settle();
+  CHECK(world.at("Service/p").get("spec") == other.get("spec"));
+  CHECK_FALSE(world.at("Pod/p-master-0").get("spec").find("subdomain"));
 }
