@@ -193,8 +193,11 @@ void Draft::upsert_volume(std::size_t index, kube::Json volume, std::string_view
 
 void Draft::set_entry(std::size_t index, std::string_view part, std::string_view map,
                       std::string_view key, std::string_view value, std::string_view source) {
-  if (journal.is_on())
-    journal.note(kube::join_key(fmt::format("{}.{}.{}", pod_path(index), part, map), key), source);
+  if (journal.is_on()) {
+    const std::string holder = fmt::format("{}.{}.{}", pod_path(index), part, map);
+    journal.note(part == "spec" ? kube::join_field(holder, key) : kube::join_key(holder, key),
+                 source);
+  }
   kube::Json& target = pod_template(index)[part][map];
   if (const kube::Json* before = target.find(key);
       before != nullptr && *before != kube::Json(value))

@@ -225,7 +225,7 @@ TEST_CASE("a gang's mark replaces one of the runtime, with a warning", "[gang]")
   CHECK_THAT(result.runtime_warnings[0].in_runtime,
              Catch::StartsWith(
                  "spec.template.spec.replicatedJobs[node].template.spec.template.spec."
-                 "schedulingGroup[podGroupName]: has no effect, because plugin workload sets"));
+                 "schedulingGroup.podGroupName: has no effect, because plugin workload sets"));
 }
 
 TEST_CASE("a runtime has one gang scheduler", "[gang]") {
