@@ -127,7 +127,7 @@ void add_commands(CLI::App& app, AllOptions& all, Commands& commands) {
   rbac->add_option(
       "OPTION", all.manifest_option,
       "That of coscheduling, volcano, workload, legacy-finalizers, finished-marker, "
-      "v1, v1-mpijob or v1-finished-marker instead; namespaced: a Role, for a controller "
+      "v1, v1-mpijob, v1-finished-marker or mpi instead; namespaced: a Role, for a controller "
       "with rights in one namespace");
   commands[rbac] = [&all](Console& console) { return run_rbac(all.manifest_option, console); };
 

@@ -39,9 +39,8 @@ struct Rule {
   std::string_view also = {};  // another word that the text must have
 };
 
-// Nodes show the rule's line only because another node has failed, or waits.
-bool is_consequence(const Rule& rule) {
-  return rule.meaning != Meaning::kCause;
+bool waits_for_others(const Rule& rule) {
+  return rule.meaning == Meaning::kUnreached || rule.meaning == Meaning::kDisconnected;
 }
 
 constexpr std::string_view kCheckName = "Check the image's name and tag.";
@@ -158,9 +157,8 @@ const Rule kRules[] = {
     // OpenMPI 4.
     {"mpi-slots", kOutput, "A \"slot\" is the PRRTE term", "mpirun has fewer slots than processes",
      "OpenMPI 5 reads the job's hostfile only if it is told to: add --hostfile /etc/mpi/hostfile "
-     "to "
-     "mpirun, or the variable PRTE_MCA_prte_default_hostfile=/etc/mpi/hostfile to the launcher. If "
-     "it has one of them: start fewer processes (-n), or raise slotsPerWorker (of a TrainJob: "
+     "to mpirun, or the variable PRTE_MCA_prte_default_hostfile=/etc/mpi/hostfile to the launcher. "
+     "If it has one of them: start fewer processes (-n), or raise slotsPerWorker (of a TrainJob: "
      "numProcPerNode)."},
     {"mpi-slots", kOutput, "A \"slot\" is the Open MPI term",
      "mpirun has fewer slots than processes",
@@ -288,20 +286,19 @@ std::vector<Symptom> match_rules(const std::vector<Clue>& clues, bool is_script_
 
 bool is_consequence(const Symptom& symptom) {
   return std::ranges::any_of(kRules, [&symptom](const Rule& rule) {
-    return is_consequence(rule) && rule.cause == symptom.cause;
+    return rule.meaning != Meaning::kCause && rule.cause == symptom.cause;
   });
 }
 
 std::optional<Symptom> recognise_script_error(const std::vector<Clue>& outputs) {
-  const auto waits_for_others = [](std::string_view text) {
+  const auto shows_consequence = [](std::string_view text) {
     return std::ranges::any_of(kRules, [text](const Rule& rule) {
-      return is_consequence(rule) && rule.meaning != Meaning::kRetried &&
-             !find_line(text, rule).empty();
+      return waits_for_others(rule) && !find_line(text, rule).empty();
     });
   };
   for (const Clue& output : outputs) {
     const std::string_view error = find_error(output.text);
-    if (error.empty() || waits_for_others(output.text)) continue;
+    if (error.empty() || shows_consequence(output.text)) continue;
     return Symptom{"script-error",
                    fmt::format("the script fails: {}", keep_head(error, kMaxLine)),
                    {quoted(output, error)},

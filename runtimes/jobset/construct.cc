@@ -79,32 +79,26 @@ Keys common_keys(const JobSet& jobset, const ReplicatedJob& replicated_job, cons
   return keys;
 }
 
+// Sets an annotation of a Job and of its pods.
+void annotate(Json& job, std::string_view key, std::string_view value) {
+  Json& pod_template = object_at(object_at(job, "spec"), "template");
+  for (Json* object : {&job, &pod_template})
+    object_at(object_at(*object, "metadata"), "annotations")[key] = value;
+}
+
 // Sets the annotations for exclusive placement: first those of the JobSet, then those of the
 // replicated job's template, which win. The node-selector of each is used only together with its
 // exclusive-topology.
 void put_exclusive_annotations(Json& job, const JobSet& jobset, const Json& job_template) {
-  Json& of_job = object_at(object_at(job, "metadata"), "annotations");
-  Json& pod_template = object_at(object_at(job, "spec"), "template");
-  Json& of_pods = object_at(object_at(pod_template, "metadata"), "annotations");
-  const auto put = [&](std::string_view key, std::string_view value) {
-    of_job[key] = value;
-    of_pods[key] = value;
-  };
   const kube::StringMap& above = jobset.metadata.annotations;
   const kube::StringMap below =
       kube::read_string_map(job_template.find_path({"metadata", "annotations"}));
   for (const kube::StringMap* level : {&above, &below}) {
     if (!level->contains(kExclusiveTopologyKey)) continue;
-    put(kExclusiveTopologyKey, level->find(kExclusiveTopologyKey)->second);
+    annotate(job, kExclusiveTopologyKey, level->find(kExclusiveTopologyKey)->second);
     const auto selector = level->find(kNodeSelectorKey);
-    if (selector != level->end()) put(kNodeSelectorKey, selector->second);
+    if (selector != level->end()) annotate(job, kNodeSelectorKey, selector->second);
   }
-}
-
-void put_attempt(Json& job, const JobSet& jobset) {
-  const std::string attempt = std::to_string(current_attempt(jobset.status));
-  for (Json* object : {&job, job.find_path({"spec", "template"})})
-    (*object)["metadata"]["annotations"].set(kExecutionAttemptKey, attempt);
 }
 
 bool uses_labelled_nodes(const Json& job) {
@@ -198,7 +192,8 @@ JobFactory::JobFactory(const JobSet& jobset, const Layout& layout, std::size_t r
   job_metadata["ownerReferences"] = Json::array({owner_reference(jobset)});
   put_keys(prototype_, common_keys(jobset, replicated_job_, layout, place_));
   put_exclusive_annotations(prototype_, jobset, job_template);
-  if (counts_attempts(replicated_job_)) put_attempt(prototype_, jobset);
+  if (counts_attempts(replicated_job_))
+    annotate(prototype_, kExecutionAttemptKey, std::to_string(current_attempt(jobset.status)));
   is_on_labelled_nodes_ = uses_labelled_nodes(prototype_);
 
   Json& job_spec = prototype_["spec"];

@@ -1,5 +1,4 @@
-// These functions read the JobTemplateSpec of a replicated job, which stays Json. Internal to
-// runtimes/jobset.
+// These functions read the JobTemplateSpec of a replicated job, which stays Json.
 #pragma once
 
 #include <cstdint>

@@ -63,8 +63,8 @@ kube::FieldErrors errors_of_pods(const Json& pod_template, const Json& pod,
   return errors;
 }
 
-void warn_of_restart_policy(const Json& pod_template, std::string_view of_pods,
-                            std::string_view path, std::vector<std::string>& out) {
+void warn_about_restart_policy(const Json& pod_template, std::string_view of_pods,
+                               std::string_view path, std::vector<std::string>& out) {
   const std::string_view ignored = pod_template.get("spec").get_string("restartPolicy");
   if (ignored.empty() || ignored == of_pods || out.size() >= kube::kMaxWarnings) return;
   out.push_back(
@@ -73,8 +73,8 @@ void warn_of_restart_policy(const Json& pod_template, std::string_view of_pods,
                   path, ignored, of_pods));
 }
 
-void warn_of_commands(const Json& pod_template, std::string_view path,
-                      std::vector<std::string>& out) {
+void warn_about_commands(const Json& pod_template, std::string_view path,
+                         std::vector<std::string>& out) {
   const Json::Array& containers = containers_of(pod_template);
   for (std::size_t i = 0; i < containers.size() && out.size() < kube::kMaxWarnings; ++i) {
     const Json::Array& command = containers[i].get_array("command");
@@ -85,8 +85,8 @@ void warn_of_commands(const Json& pod_template, std::string_view path,
   }
 }
 
-void warn_of_replaced_variables(const Json& pod_template, const Json& pod, std::string_view path,
-                                std::vector<std::string>& out) {
+void warn_about_replaced_variables(const Json& pod_template, const Json& pod, std::string_view path,
+                                   std::vector<std::string>& out) {
   const Json::Array& before = containers_of(pod_template);
   const Json::Array& after = containers_of(pod);
   const std::size_t count = std::min(before.size(), after.size());
@@ -99,6 +99,15 @@ void warn_of_replaced_variables(const Json& pod_template, const Json& pod, std::
                     kube::join_index(containers_path(path), i), fmt::join(names, ", "),
                     is_one ? "has" : "have", is_one ? "it" : "them", is_one ? "it" : "them"));
   }
+}
+
+void warn_about_gang_size(std::optional<std::int64_t> least, std::int64_t pods,
+                          std::vector<std::string>& out) {
+  if (least && *least > pods && out.size() < kube::kMaxWarnings)
+    out.push_back(fmt::format(
+        "spec.runPolicy.schedulingPolicy.minAvailable: a gang scheduler waits for {} pods, and "
+        "this job has {}; leave it out for all of them",
+        *least, pods));
 }
 
 }  // namespace trainer

@@ -2,6 +2,8 @@
 // whose controllers make pods from the templates of roles warn about it. Pure.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,18 +19,22 @@ namespace trainer {
 kube::FieldErrors errors_of_pods(const kube::Json& pod_template, const kube::Json& pod,
                                  const std::string& path);
 
-// Each function below appends warnings to `out`, which has at most kube::kMaxWarnings then. `path`
-// is that of the role, such as "spec.pytorchReplicaSpecs[Worker]".
+// Each function below appends warnings to `out`, and none once it has kube::kMaxWarnings. `path` is
+// that of the role, such as "spec.pytorchReplicaSpecs[Worker]".
 
 // Pods have the role's restart policy, `of_pods`.
-void warn_of_restart_policy(const kube::Json& pod_template, std::string_view of_pods,
-                            std::string_view path, std::vector<std::string>& out);
+void warn_about_restart_policy(const kube::Json& pod_template, std::string_view of_pods,
+                               std::string_view path, std::vector<std::string>& out);
 // A command is one word that should be several: no machine has a program of this name.
-void warn_of_commands(const kube::Json& pod_template, std::string_view path,
-                      std::vector<std::string>& out);
+void warn_about_commands(const kube::Json& pod_template, std::string_view path,
+                         std::vector<std::string>& out);
 // Variables of the user's containers have another value in `pod`, because the controller sets them.
 // The last one counts where a container has several of one name.
-void warn_of_replaced_variables(const kube::Json& pod_template, const kube::Json& pod,
-                                std::string_view path, std::vector<std::string>& out);
+void warn_about_replaced_variables(const kube::Json& pod_template, const kube::Json& pod,
+                                   std::string_view path, std::vector<std::string>& out);
+
+// A gang waits for `least` pods, and the job has `pods`.
+void warn_about_gang_size(std::optional<std::int64_t> least, std::int64_t pods,
+                          std::vector<std::string>& out);
 
 }  // namespace trainer

@@ -26,7 +26,7 @@ Warnings warnings_of_manager(std::string_view manager) {
 }
 
 // The CRD has the members of v1 at v2beta1, too.
-void warn_of_other_version(const v1::JobSpec& spec, Warnings& out) {
+void warn_about_other_version(const v1::JobSpec& spec, Warnings& out) {
   if (!spec.mainContainer.empty())
     out.push_back(
         "spec.mainContainer: has no effect at kubeflow.org/v2beta1, where a launcher reaches the "
@@ -37,21 +37,15 @@ void warn_of_other_version(const v1::JobSpec& spec, Warnings& out) {
         "spec.runPolicy.cleanPodPolicy");
 }
 
-void warn_of_policies(const v1::V1Job& job, Warnings& out) {
+void warn_about_policies(const v1::V1Job& job, Warnings& out) {
   const std::string& creation = job.spec.launcherCreationPolicy;
   if (creation != "AtStartup" && creation != "WaitForWorkersReady")
     out.push_back(fmt::format(
         "spec.launcherCreationPolicy: \"{}\" counts as WaitForWorkersReady; write that, or "
         "AtStartup",
         creation));
-  const auto& scheduling = job.spec.runPolicy.schedulingPolicy;
-  const std::int64_t pods = std::int64_t{worker_count(job)} + 1;
-  if (const auto least = scheduling ? scheduling->minAvailable : std::nullopt;
-      least && *least > pods)
-    out.push_back(fmt::format(
-        "spec.runPolicy.schedulingPolicy.minAvailable: a gang scheduler waits for {} pods, and "
-        "this job has {}; leave it out for all of them",
-        *least, pods));
+  if (const auto& scheduling = job.spec.runPolicy.schedulingPolicy)
+    warn_about_gang_size(scheduling->minAvailable, std::int64_t{worker_count(job)} + 1, out);
 }
 
 // Returns whether one of the texts is in a word of the command line, or in the name of a variable.
@@ -70,7 +64,7 @@ bool mentions(const Json& container, std::initializer_list<std::string_view> tex
 
 // OpenMPI 5 shows only where a job uses its names. Its runtime reads none of the variables that the
 // controller sets for OpenMPI 4, and would start all processes in the launcher.
-void warn_of_unread_hostfile(const v1::V1Job& job, Warnings& out) {
+void warn_about_unread_hostfile(const v1::V1Job& job, Warnings& out) {
   const auto& containers = find_role(job, kLauncher)->template_.get("spec").get_array("containers");
   if (job.spec.mpiImplementation != "OpenMPI" ||
       !mentions(containers[0], {"prterun", "--prtemca", "PRTE_MCA_"}) ||
@@ -84,17 +78,16 @@ void warn_of_unread_hostfile(const v1::V1Job& job, Warnings& out) {
 }
 
 // These members of the pod's spec have the controller's value.
-void warn_of_replaced_members(const Json& pod_template, const Json& pod, const std::string& path,
-                              Warnings& out) {
+void warn_about_replaced_members(const Json& pod_template, const Json& pod, const std::string& path,
+                                 Warnings& out) {
   constexpr std::pair<std::string_view, std::string_view> kMembers[] = {
       {"hostname", "because hosts have the names of the hostfile; leave it out"},
       {"subdomain", "because hosts have the names of the job's Service; leave it out"},
       {"dnsPolicy",
-       "because pods with hostNetwork resolve each other's names by "
-       "ClusterFirstWithHostNet; leave it out"},
+       "because pods with hostNetwork resolve each other's names by ClusterFirstWithHostNet; "
+       "leave it out"},
       {"schedulerName",
-       "because the gang scheduler of the installation places the pods; leave it "
-       "out"}};
+       "because the gang scheduler of the installation places the pods; leave it out"}};
   for (const auto& [member, reason] : kMembers) {
     const Json* const own = pod_template.get("spec").find(member);
     if (own && *own != pod.get("spec").get(member))
@@ -103,15 +96,15 @@ void warn_of_replaced_members(const Json& pod_template, const Json& pod, const s
   }
 }
 
-void warn_of_role(const v1::ReplicaSpec& role, const Json& pod, const std::string& path,
-                  Warnings& out) {
+void warn_about_role(const v1::ReplicaSpec& role, const Json& pod, const std::string& path,
+                     Warnings& out) {
   if (const kube::FieldErrors errors = errors_of_pods(role.template_, pod, path); !errors.empty())
     out.push_back(
         fmt::format("the API server will refuse pods of this job: {}", kube::to_string(errors)));
-  warn_of_restart_policy(role.template_, role.restartPolicy, path, out);
-  warn_of_replaced_members(role.template_, pod, path, out);
-  warn_of_commands(role.template_, path, out);
-  warn_of_replaced_variables(role.template_, pod, path, out);
+  warn_about_restart_policy(role.template_, role.restartPolicy, path, out);
+  warn_about_replaced_members(role.template_, pod, path, out);
+  warn_about_commands(role.template_, path, out);
+  warn_about_replaced_variables(role.template_, pod, path, out);
 }
 
 }  // namespace
@@ -124,16 +117,16 @@ std::vector<std::string> warnings_of(const v1::V1Job& sent, const MPISettings& s
     return {"the controller creates nothing for this job until it is corrected: " +
             kube::to_string(errors)};
   Warnings out;
-  warn_of_other_version(job.spec, out);
-  warn_of_policies(job, out);
-  warn_of_unread_hostfile(job, out);
+  warn_about_other_version(job.spec, out);
+  warn_about_policies(job, out);
+  warn_about_unread_hostfile(job, out);
   for (const auto& [role, spec] : job.spec.replicaSpecs) {
     if (out.size() >= kube::kMaxWarnings) break;
     const std::string path = role_path(role);
     if (role == kLauncher)
-      warn_of_role(spec, make_launcher_template(job, settings), path, out);
+      warn_about_role(spec, make_launcher_template(job, settings), path, out);
     else if (role == kWorker)
-      warn_of_role(spec, make_worker(job, 0, settings), path, out);
+      warn_about_role(spec, make_worker(job, 0, settings), path, out);
     else
       out.push_back(fmt::format(
           "{}: has no effect, because the roles of an MPIJob are Launcher and Worker; leave it "

@@ -193,11 +193,7 @@ void Draft::upsert_volume(std::size_t index, kube::Json volume, std::string_view
 
 void Draft::set_entry(std::size_t index, std::string_view part, std::string_view map,
                       std::string_view key, std::string_view value, std::string_view source) {
-  if (journal.is_on()) {
-    const std::string holder = fmt::format("{}.{}.{}", pod_path(index), part, map);
-    journal.note(part == "spec" ? kube::join_field(holder, key) : kube::join_key(holder, key),
-                 source);
-  }
+  if (journal.is_on()) journal.note(entry_path(index, part, map, key), source);
   kube::Json& target = pod_template(index)[part][map];
   if (const kube::Json* before = target.find(key);
       before != nullptr && *before != kube::Json(value))
@@ -224,6 +220,12 @@ std::string Draft::first_host(std::size_t index) const {
 
 std::string Draft::job_path(std::size_t index) const {
   return fmt::format("spec.replicatedJobs[{}]", pod_sets[index].name);
+}
+
+std::string Draft::entry_path(std::size_t index, std::string_view part, std::string_view map,
+                              std::string_view key) const {
+  const std::string holder = fmt::format("{}.{}.{}", pod_path(index), part, map);
+  return part == "spec" ? kube::join_field(holder, key) : kube::join_key(holder, key);
 }
 
 std::string Draft::pod_path(std::size_t index) const {

@@ -161,6 +161,10 @@ struct Draft {
   // These return paths of explanations: "spec.replicatedJobs[node]" and paths below it.
   std::string job_path(std::size_t index) const;
   std::string pod_path(std::size_t index) const;
+  // Returns the path of an entry that set_entry() sets: "metadata.labels[KEY]",
+  // "spec.schedulingGroup.KEY".
+  std::string entry_path(std::size_t index, std::string_view part, std::string_view map,
+                         std::string_view key) const;
 };
 
 }  // namespace trainer::pipeline

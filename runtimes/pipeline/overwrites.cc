@@ -54,12 +54,9 @@ const kube::Json* find_entry(const Draft& draft, const Replaced& entry) {
 
 // The path has the form of the journal.
 std::string path_of(const Draft& draft, const Replaced& entry) {
+  if (const Kind& kind = kind_of(entry); kind.key.empty())
+    return draft.entry_path(entry.job, kind.part, entry.list, entry.key);
   const std::string pod = draft.pod_path(entry.job);
-  if (const Kind& kind = kind_of(entry); kind.key.empty()) {
-    const std::string holder = fmt::format("{}.{}.{}", pod, kind.part, entry.list);
-    return kind.part == "spec" ? kube::join_field(holder, entry.key)
-                               : kube::join_key(holder, entry.key);
-  }
   if (entry.container.empty()) return fmt::format("{}.spec.{}[{}]", pod, entry.list, entry.key);
   const bool is_regular = draft.container(entry.job, entry.container) != nullptr;
   return fmt::format("{}.spec.{}[{}].{}[{}]", pod, is_regular ? "containers" : "initContainers",

@@ -6,14 +6,11 @@
 #include <utility>
 #include <vector>
 
+#include "runtimes/jobset/job_template.hh"
 #include "runtimes/pipeline/gang.hh"
 
 namespace trainer::pipeline {
 namespace {
-
-const kube::Json& pod_spec_of(const ReplicatedJob& job) {
-  return job.template_.get_path({"spec", "template", "spec"});
-}
 
 // Upstream stops at the first class of such a name.
 bool is_system_class(std::string_view name) {
@@ -50,7 +47,7 @@ DependentObject make_pod_group(const Draft& draft, const gang::GangScheduler& sc
 std::vector<std::string> named_priority_classes(const Runtime& runtime) {
   std::vector<std::string> names;
   for (const ReplicatedJob& job : replicated_jobs_of(runtime)) {
-    const std::string_view name = pod_spec_of(job).get_string("priorityClassName");
+    const std::string_view name = jobset::pod_spec_of(job).get_string("priorityClassName");
     if (is_system_class(name)) break;
     if (!name.empty()) names.emplace_back(name);
   }

@@ -40,8 +40,8 @@ void note_created(V1JobContext& context, const RoleState& role, const std::strin
 // This is called once for all pods of a role that one reconcile creates.
 void warn_about_variables(V1JobContext& context, const RoleState& role, const Json& pod) {
   std::vector<std::string> texts;
-  warn_of_replaced_variables(role.spec->template_, pod, role_path(context.framework, role.name),
-                             texts);
+  warn_about_replaced_variables(role.spec->template_, pod, role_path(context.framework, role.name),
+                                texts);
   if (texts.empty()) return;
   const std::string more =
       texts.size() > 1 ? fmt::format("; and likewise {} more containers", texts.size() - 1) : "";

@@ -35,12 +35,8 @@ void warn_about_policy(const V1Job& job, Warnings& out) {
   warn_below_0("activeDeadlineSeconds", policy.activeDeadlineSeconds);
   warn_below_0("backoffLimit", policy.backoffLimit);
   warn_below_0("ttlSecondsAfterFinished", policy.ttlSecondsAfterFinished);
-  const auto least = policy.schedulingPolicy ? policy.schedulingPolicy->minAvailable : std::nullopt;
-  if (least && *least > total_replicas(job))
-    out.push_back(fmt::format(
-        "spec.runPolicy.schedulingPolicy.minAvailable: a gang scheduler waits for {} pods, and "
-        "this job has {}; leave it out for all of them",
-        *least, total_replicas(job)));
+  if (policy.schedulingPolicy)
+    warn_about_gang_size(policy.schedulingPolicy->minAvailable, total_replicas(job), out);
 }
 
 // A pod of a TFJob names all pods of the job, and a pod of each role is built. If there are more
@@ -76,7 +72,7 @@ void warn_about_role(const Framework& framework, const V1Job& sample, const std:
   const std::string pod_path = path + ".template.spec";
   const Json& pod_spec = spec.template_.get("spec");
   const std::string_view policy = spec.restartPolicy;
-  warn_of_restart_policy(spec.template_, policy == "ExitCode" ? "Never" : policy, path, out);
+  warn_about_restart_policy(spec.template_, policy == "ExitCode" ? "Never" : policy, path, out);
   const std::string_view dns = pod_spec.get_string("dnsPolicy");
   if (pod_spec.get_bool("hostNetwork") && dns != "ClusterFirstWithHostNet" && dns != "None" &&
       framework.has_services)
@@ -84,8 +80,8 @@ void warn_about_role(const Framework& framework, const V1Job& sample, const std:
         fmt::format("{}.hostNetwork: without dnsPolicy ClusterFirstWithHostNet the pods "
                     "cannot resolve each other's names",
                     pod_path));
-  warn_of_commands(spec.template_, path, out);
-  warn_of_replaced_variables(spec.template_, pod, path, out);
+  warn_about_commands(spec.template_, path, out);
+  warn_about_replaced_variables(spec.template_, pod, path, out);
 }
 
 }  // namespace

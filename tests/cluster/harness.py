@@ -175,12 +175,11 @@ def port_holders():
 MANAGER_PORT = 9000 + int(os.environ.get("TESTBED_HOST", "0.0.0.0").split(".")[1])
 
 
-def manager_command(directory, *flags, metrics=":8443"):
+def manager_command(directory, *flags, metrics=None):
     """The program called as the Training Operator's manager."""
     host = os.environ["TESTBED_HOST"]
     (pathlib.Path(directory) / "manager").symlink_to(TRAINER)
-    address = host + metrics if metrics.startswith(":") else metrics
-    return [f"{directory}/manager", *flags, f"--webhook-server-port={MANAGER_PORT}", f"--metrics-bind-address={address}",
+    return [f"{directory}/manager", *flags, f"--webhook-server-port={MANAGER_PORT}", f"--metrics-bind-address={metrics or host + ':8443'}",
             f"--health-probe-bind-address={host}:8081"]
 
 
@@ -201,9 +200,6 @@ class HostController:
         self.log_begins = 0   # of the process that was started last
 
     def start(self, wait=True):
-        # Another process of the machine may have the port of the webhooks, if only for a moment.
-        if any(each.endswith(":9443") for each in self.command):
-            wait_until("the port of the webhooks is free", lambda: not port_holders(), seconds=60, shown=port_holders)
         with open(self.log, "a") as log:
             self.log_begins = self.log.stat().st_size
             self.process = subprocess.Popen(self.command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=self.env)

@@ -6,6 +6,7 @@
 
 #include "kube/model/pod_template.hh"
 #include "runtimes/gang/gang_scheduler.hh"
+#include "runtimes/jobset/job_template.hh"
 #include "runtimes/pipeline/plugin.hh"
 #include "runtimes/pipeline/pod_group.hh"
 
@@ -113,7 +114,7 @@ void Volcano::warn_runtime(const Runtime& runtime, std::vector<std::string>& war
   if (policy_of(runtime) == nullptr) return;
   for (const ReplicatedJob& job : replicated_jobs_of(runtime)) {
     if (ancestor_of(job) != kTrainerStep ||
-        !job.template_.get_path({"spec", "template", "spec"}).get_string("schedulerName").empty())
+        !jobset::pod_spec_of(job).get_string("schedulerName").empty())
       continue;
     warnings.push_back(fmt::format(
         "spec.podGroupPolicy.volcano: job {} names no scheduler, so the cluster's default one "

@@ -4,12 +4,10 @@
 // writes must be in the record, and names, labels, annotations and owners must be equal.
 #include <fmt/format.h>
 
-#include <fstream>
-#include <sstream>
-
 #include "kube/model/json_text.hh"
 #include "kube/model/patch.hh"
 #include "kube/model/yaml.hh"
+#include "tests/support/recorded_cases.hh"
 #include "tests/support/source_root.hh"
 #include "tests/unit/jobset/world.hh"
 
@@ -19,14 +17,8 @@ using kube::Json;
 
 namespace {
 
-std::string read_file(const std::string& path) {
-  std::ifstream file(path);
-  INFO(path);
-  REQUIRE(file.good());
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
+using trainer::test::read_case;
+using trainer::test::read_file;
 
 struct Case {
   std::string name;
@@ -36,10 +28,7 @@ struct Case {
 
 Case load(const std::string& name) {
   const std::string path = trainer::test::source_root() + "/tests/conformance/jobset/" + name;
-  // The cases are read by PyYAML, to which a plain y is a string; to Kubernetes it is a boolean.
-  std::string text = read_file(path + ".yaml");
-  if (const std::size_t at = text.find("{x: y}"); at != text.npos) text.replace(at, 6, "{x: 'y'}");
-  auto steps = kube::parse_yaml(text);
+  auto steps = kube::parse_yaml(read_case(path + ".yaml"));
   REQUIRE(steps.has_value());
   auto answers = kube::parse_json(read_file(path + ".expect.json"));
   REQUIRE(answers.has_value());

@@ -229,17 +229,22 @@ TEST_CASE("a gang's mark replaces one of the runtime, with a warning", "[gang]")
 }
 
 TEST_CASE("a runtime has one gang scheduler", "[gang]") {
-  for (const auto& [both, said] : std::vector<std::pair<std::string, std::string>>{
-           {"coscheduling: {}, volcano: {}", "coscheduling and volcano"},
-           {"volcano: {}, workload: {}", "volcano and workload"},
-           {"coscheduling: {}, workload: {}", "coscheduling and workload"},
+  struct Row {
+    const char* policies;
+    std::string said;
+  };
+  for (const Row& row : std::vector<Row>{
+           {"coscheduling: {}, volcano: {}",
+            "coscheduling and volcano are set, so each pod belongs to 2 gangs; keep one"},
+           {"volcano: {}, workload: {}",
+            "volcano and workload are set, so each pod belongs to 2 gangs; keep one"},
+           {"coscheduling: {}, workload: {}",
+            "coscheduling and workload are set, so each pod belongs to 2 gangs; keep one"},
            {"coscheduling: {}, volcano: {}, workload: {}",
-            "coscheduling and volcano and workload"}}) {
-    const std::string count = said.size() > 30 ? "3" : "2";
-    const auto warnings = warn_runtime(ganged("{torch: {}}", job("node", "trainer"), both));
-    CHECK_THAT(warnings, Catch::VectorContains("spec.podGroupPolicy: " + said +
-                                               " are set, so each pod belongs to " + count +
-                                               " gangs; keep one"));
+            "coscheduling and volcano and workload are set, so each pod belongs to 3 gangs; keep "
+            "one"}}) {
+    const auto warnings = warn_runtime(ganged("{torch: {}}", job("node", "trainer"), row.policies));
+    CHECK_THAT(warnings, Catch::VectorContains("spec.podGroupPolicy: " + row.said));
   }
 }
 
