@@ -152,6 +152,49 @@ struct FirstFailure {
   friend bool operator==(const FirstFailure&, const FirstFailure&) = default;
 };
 
+// A rank that keeps the others waiting, or the first one to look at in a stalled job.
+struct StallSuspect {
+  std::int32_t rank = 0;
+  std::string pod;
+  std::string node;    // the machine
+  std::string reason;  // stall::name_of(Rule): Stopped, Silent, Behind, NotWaiting and so on
+  std::string line;    // "FILE:LINE FUNCTION", the innermost line of the user's code
+  std::string where;   // "" for the main thread, else such as "worker process 71"
+  kube::Json unknown;
+  template <class D>
+  static void describe(D& d);
+  friend bool operator==(const StallSuspect&, const StallSuspect&) = default;
+};
+
+// These ranks are at one line.
+struct StallGroup {
+  std::string line;
+  std::int32_t count = 0;
+  std::string ranks;  // "0-3, 7", at most some of them
+  kube::Json unknown;
+  template <class D>
+  static void describe(D& d);
+  friend bool operator==(const StallGroup&, const StallGroup&) = default;
+};
+
+inline constexpr std::size_t kMaxStallSuspects = 16;
+inline constexpr std::size_t kMaxStallGroups = 16;
+
+// A training job runs and makes no step (docs/users/hangs.md).
+struct StallStatus {
+  std::optional<kube::Time> since;  // the last step of any rank
+  std::string reason;               // by which rule the suspects were found
+  std::string message;
+  std::string summary;  // "stalled 12m (rank 5)", for the column PROGRESS
+  std::vector<StallSuspect> suspects;
+  std::vector<StallGroup> groups;
+  std::int32_t world = 0;
+  kube::Json unknown;
+  template <class D>
+  static void describe(D& d);
+  friend bool operator==(const StallStatus&, const StallStatus&) = default;
+};
+
 struct TrainJobStatus {
   std::vector<kube::Condition> conditions;
   std::vector<JobStatus> jobsStatus;
@@ -166,6 +209,7 @@ struct TrainJobStatus {
   std::optional<std::int32_t> executionAttempts;
   std::string restartBudget;  // "1/3", see restart_budget(); "" if no failurePolicy asks for it
   std::optional<FirstFailure> firstFailure;
+  std::optional<StallStatus> stall;
   std::optional<kube::Time> startTime;
   std::optional<kube::Time> completionTime;
   // These are values of the runtime's runPolicy, for a job that does not say them.

@@ -214,6 +214,50 @@ void FirstFailure::describe(D& d) {
 }
 
 template <class D>
+void StallSuspect::describe(D& d) {
+  d.required("rank", &StallSuspect::rank).minimum(0).doc("RANK of the process.");
+  d.field("pod", &StallSuspect::pod).max_length(253).doc("Its pod.");
+  d.field("node", &StallSuspect::node).max_length(253).doc("The machine it runs on.");
+  d.field("reason", &StallSuspect::reason)
+      .max_length(64)
+      .doc("Why it is named: Ended, Stopped, Silent, NeverReported, Behind, NotWaiting or Apart.");
+  d.field("line", &StallSuspect::line)
+      .max_length(512)
+      .doc("The innermost line of the user's code that it is in.");
+  d.field("where", &StallSuspect::where)
+      .max_length(128)
+      .doc("The thread or process that is in this line, if it is not the rank's main thread.");
+}
+
+template <class D>
+void StallGroup::describe(D& d) {
+  d.required("line", &StallGroup::line).max_length(512).doc("The line that these ranks are in.");
+  d.required("count", &StallGroup::count).minimum(0).doc("How many they are.");
+  d.field("ranks", &StallGroup::ranks).max_length(256).doc("Which, as 0-3, 7.");
+}
+
+template <class D>
+void StallStatus::describe(D& d) {
+  d.field("since", &StallStatus::since).doc("When a rank made its last step.");
+  d.field("reason", &StallStatus::reason)
+      .max_length(64)
+      .doc("The rule that found the suspects; SamePlace or Undecided without a suspect.");
+  d.field("message", &StallStatus::message).max_length(2048).doc("The same for people.");
+  d.field("summary", &StallStatus::summary)
+      .max_length(64)
+      .doc("For how long, and the first suspect; the time is rounded down.");
+  d.field("suspects", &StallStatus::suspects)
+      .list_atomic()
+      .max_items(kMaxStallSuspects)
+      .doc("The ranks that the others wait for.");
+  d.field("groups", &StallStatus::groups)
+      .list_atomic()
+      .max_items(kMaxStallGroups)
+      .doc("Where the ranks stand, the largest group first.");
+  d.field("world", &StallStatus::world).minimum(0).doc("How many ranks there are.");
+}
+
+template <class D>
 void TrainJobStatus::describe(D& d) {
   d.self().min_properties(1);
   d.field("conditions", &TrainJobStatus::conditions)
@@ -244,6 +288,8 @@ void TrainJobStatus::describe(D& d) {
       .doc("Restarts of those that failurePolicy allows, as 1/3; behind a + those by disruptions.");
   d.field("firstFailure", &TrainJobStatus::firstFailure)
       .doc("The first pod that failed, kept after the pod is gone.");
+  d.field("stall", &TrainJobStatus::stall)
+      .doc("Which rank keeps the training from making steps, if none is made for long.");
   d.field("startTime", &TrainJobStatus::startTime).doc("When the first node ran.");
   d.field("completionTime", &TrainJobStatus::completionTime).doc("When the job ended.");
   d.field("activeDeadlineSeconds", &TrainJobStatus::activeDeadlineSeconds)

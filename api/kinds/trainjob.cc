@@ -11,8 +11,9 @@ ApiKind trainjob_kind() {
       // It shows the first of the two that exists.
       {"Restarts", "string", ".status['restartBudget','restarts']",
        "Restarts of all nodes together, of those allowed"},
-      {"Progress", "integer", ".status.trainerStatus.progressPercentage",
-       "Per cent, as the training code reports it"},
+      // It shows the first of the two that exists.
+      {"Progress", "string", ".status['stall','trainerStatus']['summary','progressPercentage']",
+       "Per cent, as the training code reports it, or the rank that keeps it from making steps"},
       {"Runtime", "string", ".spec.runtimeRef.name", "The blueprint"},
       kAgeColumn,
       {"Reason", "string", ".status.reason", "Why the job stands there", 1},

@@ -12,6 +12,7 @@
 #include "controller/kinds/batch/registration.hh"
 #include "controller/kinds/registry.hh"
 #include "controller/local/admit.hh"
+#include "controller/local/report_server.hh"
 #include "controller/process/process.hh"
 #include "controller/process/run.hh"
 #include "kube/manager/event_loop.hh"
@@ -34,6 +35,7 @@ Configuration local_configuration() {
   made.metrics.bindAddress = "0";
   made.health.healthProbeBindAddress = "0";
   made.jobsetController.mode = JobSetControllerMode::kOwn;
+  made.statusServer.enabled = true;  // ReportServer
   return made;
 }
 
@@ -86,21 +88,40 @@ Registry kinds_of(const LocalOptions& options, const KindOptions& kinds) {
   return options.has_controller ? production_registry(kinds) : Registry();
 }
 
-}  // namespace
-
-int run_daemon(const LocalOptions& options) {
-  ::signal(SIGPIPE, SIG_IGN);
-  ::mallopt(M_ARENA_MAX, 1);  // two threads run, and one waits for the other
-  raise_descriptor_limit();
-  kube::Log log(kube::LogLevel::kInfo, kube::Log::Format::kText);
-  auto state = open_local_state(options.state, options.audit, kube::SystemClock().now());
-  if (!state) return refuse(state.error().message);
-  const Process::MakeRegistry make_registry = [&options](const KindOptions& kinds) {
+// Runs the control loops until a signal, and meanwhile takes the reports of pods.
+kube::Result<int> run_controllers(LocalServer& server, const LocalOptions& options,
+                                  kube::Log& log) {
+  ReportServer reports(server, log);
+  Configuration configuration = local_configuration();
+  if (options.has_controller) {
+    if (auto listening = reports.listen(); !listening) return tl::unexpected(listening.error());
+    configuration.statusServer.port = reports.port();
+  }
+  const Process::MakeRegistry make_registry = [&options, &reports](const KindOptions& kinds) {
     Registry registry = kinds_of(options, kinds);
+    reports.use(registry, kinds.server);
     const Registry local = local_registry();
     registry.insert(registry.end(), local.begin(), local.end());
     return registry;
   };
+  const ControllerOptions controller = controller_options();
+  Process process(controller, std::move(configuration), server.transports(), make_registry, log);
+  if (options.has_controller) reports.start();
+  if (auto announced = announce(server); !announced) return tl::unexpected(announced.error());
+  server.fill_reserve();
+  log.info("ready", {{"address", server.address()}});
+  return process.run(kube::run_event_loop);
+}
+
+}  // namespace
+
+int run_daemon(const LocalOptions& options) {
+  ::signal(SIGPIPE, SIG_IGN);
+  ::mallopt(M_ARENA_MAX, 1);  // three threads run, and one of them works
+  raise_descriptor_limit();
+  kube::Log log(kube::LogLevel::kInfo, kube::Log::Format::kText);
+  auto state = open_local_state(options.state, options.audit, kube::SystemClock().now());
+  if (!state) return refuse(state.error().message);
   KindOptions admission;
   admission.configuration = local_configuration();
   LocalServerOptions serving;
@@ -114,18 +135,11 @@ int run_daemon(const LocalOptions& options) {
   try {
     LocalServer server(std::move(*state), local::all_kinds(), std::move(serving), log);
     if (auto started = server.start(); !started) return refuse(started.error().message);
-    int exit_code = 0;
-    {
-      const ControllerOptions controller = controller_options();
-      Process process(controller, local_configuration(), server.transports(), make_registry, log);
-      if (auto announced = announce(server); !announced) return refuse(announced.error().message);
-      server.fill_reserve();
-      log.info("ready", {{"address", server.address()}});
-      exit_code = process.run(kube::run_event_loop);
-    }
+    const auto exit_code = run_controllers(server, options, log);
+    if (!exit_code) return refuse(exit_code.error().message);
     if (server.state().is_in_place()) server.state().folder().remove(kReadyFile);
     server.stop();
-    return exit_code;
+    return *exit_code;
   } catch (const std::exception& error) {
     return refuse(error.what());
   }

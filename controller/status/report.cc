@@ -1,5 +1,7 @@
 #include "controller/status/report.hh"
 
+#include <fmt/format.h>
+
 #include <optional>
 #include <utility>
 
@@ -126,15 +128,15 @@ kube::Result<Report> read_report(std::string_view body, std::string_view trainjo
   return report;
 }
 
-std::optional<kube::ObjectKey> read_report_path(std::string_view path) {
+std::optional<kube::ObjectKey> read_report_path(std::string_view path, std::string_view last) {
   constexpr std::string_view kPrefix = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/";
   constexpr std::string_view kMiddle = "/trainjobs/";
-  constexpr std::string_view kSuffix = "/status";
   if (!path.starts_with(kPrefix)) return std::nullopt;
   path.remove_prefix(kPrefix.size());
-  // The suffix is checked after the prefix was removed, since both could share a '/'.
-  if (!path.ends_with(kSuffix)) return std::nullopt;
-  path.remove_suffix(kSuffix.size());
+  // The end is checked after the prefix was removed, since both could share a '/'.
+  const std::string suffix = fmt::format("/{}", last);
+  if (!path.ends_with(suffix)) return std::nullopt;
+  path.remove_suffix(suffix.size());
   const auto at = path.find(kMiddle);
   if (at == std::string_view::npos) return std::nullopt;
   kube::ObjectKey key{std::string(path.substr(0, at)),

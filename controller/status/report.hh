@@ -23,7 +23,7 @@ struct Report {
 kube::Result<Report> read_report(std::string_view body, std::string_view trainjob);
 
 // Returns the path's TrainJob, or nullopt for any path except
-// /apis/trainer.kubeflow.org/v1alpha1/namespaces/NS/trainjobs/NAME/status.
-std::optional<kube::ObjectKey> read_report_path(std::string_view path);
+// /apis/trainer.kubeflow.org/v1alpha1/namespaces/NS/trainjobs/NAME/LAST.
+std::optional<kube::ObjectKey> read_report_path(std::string_view path, std::string_view last);
 
 }  // namespace trainer

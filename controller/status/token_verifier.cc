@@ -24,7 +24,8 @@ using kube::Task;
 
 namespace {
 
-constexpr auto kTrustFor = std::chrono::seconds(60);
+// No caller trusts a result for longer.
+constexpr auto kKeepFor = std::chrono::minutes(30);
 constexpr std::size_t kMaxTrusted = 20'000;
 constexpr std::size_t kMaxReviews = 4;  // in flight
 // A client that waits longer gets an error, and reports again.
@@ -135,29 +136,28 @@ std::string reason_not_to_review(std::string_view token, const std::string& audi
 
 TokenVerifier::TokenVerifier(kube::ApiClient& client) : client_(client), reviews_(kMaxReviews) {}
 
-const TokenVerifier::Trusted* TokenVerifier::find_trusted(const std::string& digest) {
+const TokenVerifier::Trusted* TokenVerifier::find_trusted(const std::string& digest,
+                                                          std::chrono::seconds trust_for) const {
   const auto at = trusted_.find(digest);
   if (at == trusted_.end()) return nullptr;
-  if (client_.clock().steady() < at->second.until) return &at->second;
-  trusted_.erase(at);
-  return nullptr;
+  return client_.clock().steady() - at->second.since < trust_for ? &at->second : nullptr;
 }
 
-Task<Result<std::string>> TokenVerifier::verify(kube::Secret<std::string> token,
-                                                ObjectKey trainjob) {
+Task<Result<VerifiedPod>> TokenVerifier::verify(kube::Secret<std::string> token, ObjectKey trainjob,
+                                                std::chrono::seconds trust_for) {
   if (token.reveal().empty()) co_return forbid("there is no bearer token");
   const std::string audience = status_audience(trainjob);
   std::string digest = kube::sha256_raw(token.reveal() + '\0' + audience);
-  if (const Trusted* known = find_trusted(digest)) co_return known->uid;
+  if (const Trusted* known = find_trusted(digest, trust_for)) co_return known->pod;
   std::string reason = reason_not_to_review(token.reveal(), audience, client_.clock().now());
   if (!reason.empty()) co_return forbid(std::move(reason));
   const auto permit = co_await reviews_.acquire(std::chrono::steady_clock::now() + kMaxWait);
   if (!permit) co_return tl::unexpected(permit.error());
   // Another report with the same token may have been verified meanwhile.
-  if (const Trusted* known = find_trusted(digest)) co_return known->uid;
-  const auto until = client_.clock().steady() + kTrustFor;
-  auto verified = co_await uid_by_token(std::move(token), std::move(trainjob));
-  if (verified) remember(std::move(digest), {until, *verified});
+  if (const Trusted* known = find_trusted(digest, trust_for)) co_return known->pod;
+  const auto since = client_.clock().steady();
+  auto verified = co_await pod_by_token(std::move(token), std::move(trainjob));
+  if (verified) remember(std::move(digest), {since, *verified});
   co_return verified;
 }
 
@@ -176,7 +176,7 @@ Task<Result<Json>> review_token(kube::ApiClient& client, kube::Secret<std::strin
   co_return review->get("status");
 }
 
-Task<Result<std::string>> TokenVerifier::uid_by_token(kube::Secret<std::string> token,
+Task<Result<VerifiedPod>> TokenVerifier::pod_by_token(kube::Secret<std::string> token,
                                                       ObjectKey trainjob) {
   const std::string audience = status_audience(trainjob);
   const auto status = co_await review_token(client_, std::move(token), audience);
@@ -191,7 +191,17 @@ Task<Result<std::string>> TokenVerifier::uid_by_token(kube::Secret<std::string> 
   }
   if (auto checked = check_pod(*object, *pod, trainjob); !checked)
     co_return tl::unexpected(checked.error());
-  co_return co_await uid_of_owner(std::move(*object), std::move(trainjob));
+  VerifiedPod verified;
+  const auto meta = kube::ObjectMeta::of(*object);
+  verified.name = meta.name;
+  verified.uid = meta.uid;
+  verified.node = object->get("spec").get_string("nodeName");
+  const auto threshold = meta.annotations.find(kHangThresholdKey);
+  if (threshold != meta.annotations.end()) verified.hang_threshold = threshold->second;
+  auto owner = co_await uid_of_owner(std::move(*object), std::move(trainjob));
+  if (!owner) co_return tl::unexpected(owner.error());
+  verified.trainjob_uid = std::move(*owner);
+  co_return verified;
 }
 
 // The owner is found by the JobSet with the TrainJob's name. A pod may be left from an earlier
@@ -218,7 +228,8 @@ Task<Result<std::string>> TokenVerifier::uid_of_owner(Json pod, ObjectKey trainj
 void TokenVerifier::remember(std::string digest, Trusted trusted) {
   if (trusted_.size() >= kMaxTrusted) {
     const auto now = client_.clock().steady();
-    std::erase_if(trusted_, [now](const auto& entry) { return entry.second.until <= now; });
+    std::erase_if(trusted_,
+                  [now](const auto& entry) { return now - entry.second.since >= kKeepFor; });
     if (trusted_.size() >= kMaxTrusted) trusted_.clear();
   }
   trusted_[std::move(digest)] = std::move(trusted);

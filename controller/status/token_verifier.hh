@@ -37,34 +37,45 @@ kube::Task<kube::Result<kube::Json>> review_token(kube::ApiClient& client,
                                                   kube::Secret<std::string> token,
                                                   std::string audience);
 
+// The pod that has sent a request, and the TrainJob that it belongs to: a later TrainJob may have
+// the same name.
+struct VerifiedPod {
+  std::string trainjob_uid;
+  std::string name;
+  std::string uid;
+  std::string node;            // the machine
+  std::string hang_threshold;  // annotation kHangThresholdKey of the pod, see hang_limits.hh
+};
+
 // Checks with a TokenReview that the API server issued the token, for this audience, to a service
 // account of the job's namespace and bound to a pod that still exists; then reads that pod and the
-// job's JobSet, and checks that they belong together. A positive result is cached for a minute. At
-// most four TokenReviews are in flight, and none is sent for a token whose own claims exclude it:
-// any client can send requests here, and admission shares the API client. Concurrency: the
-// io_context thread of `client`.
+// job's JobSet, and checks that they belong together. A positive result is remembered for as long
+// as the caller trusts it. At most four TokenReviews are in flight, and none is sent for a token
+// whose own claims exclude it: any client can send requests here, and admission shares the API
+// client. Concurrency: the io_context thread of `client`.
 class TokenVerifier {
  public:
   explicit TokenVerifier(kube::ApiClient& client);
 
-  // Returns the uid of the TrainJob that the token's pod belongs to: a later one may have the same
-  // name. Errors: kForbidden with the reason, for the log; others if a request failed, kTimeout if
-  // too many others were waiting.
-  kube::Task<kube::Result<std::string>> verify(kube::Secret<std::string> token,
-                                               kube::ObjectKey trainjob);
+  // A result that is remembered counts if it was verified less than `trust_for` ago. Errors:
+  // kForbidden with the reason, for the log; others if a request failed, kTimeout if too many
+  // others were waiting.
+  kube::Task<kube::Result<VerifiedPod>> verify(kube::Secret<std::string> token,
+                                               kube::ObjectKey trainjob,
+                                               std::chrono::seconds trust_for);
 
  private:
   struct Trusted {
-    std::chrono::steady_clock::time_point until;
-    std::string uid;  // the uid of the TrainJob
+    std::chrono::steady_clock::time_point since;
+    VerifiedPod pod;
   };
-  kube::Task<kube::Result<std::string>> uid_by_token(kube::Secret<std::string> token,
+  kube::Task<kube::Result<VerifiedPod>> pod_by_token(kube::Secret<std::string> token,
                                                      kube::ObjectKey trainjob);
   kube::Task<kube::Result<std::string>> uid_of_owner(kube::Json pod, kube::ObjectKey trainjob);
   void remember(std::string digest, Trusted trusted);
 
-  // Returns nullptr if no result is cached, or an expired one.
-  const Trusted* find_trusted(const std::string& digest);
+  // Returns nullptr if no result is cached, or one that is older than `trust_for`.
+  const Trusted* find_trusted(const std::string& digest, std::chrono::seconds trust_for) const;
 
   kube::ApiClient& client_;
   kube::Semaphore reviews_;

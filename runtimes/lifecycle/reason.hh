@@ -121,18 +121,29 @@ inline constexpr Reason kUnreadable{kube::kUnreadable};
 
 // ---- the job runs
 inline constexpr Reason kNodeFailed{"NodeFailed"};
+inline constexpr Reason kStalled{
+    "Stalled",
+    "Look at the line that the message names, and at its process. To go on from the last "
+    "checkpoint, delete the pod. If no rank is named, look at the network between the nodes."};
 
 // All reasons that status.reason of a job has which has not ended.
-inline constexpr std::array kAll{
-    kCreatingPods,        kScheduling,          kStartingContainers, kWaitingForQuota,
-    kSuspended,           kInitializersRunning, kNodesReplaced,      kWaitingForDeletion,
-    kUnschedulable,       kGangNotReady,        kSchedulingGated,    kPodsWaiting,
-    kImagePullFailed,     kConfigMissing,       kVolumeMissing,      kContainerStartFailed,
-    kContainersCrashing,  kQuotaExceeded,       kPodsRefused,        kJobsRefused,
-    kServicesRefused,     kClaimsRefused,       kChildRefused,       kJobSetNameTaken,
-    kChildNameTaken,      kChildMissing,        kRuntimeNotFound,    kRuntimeSnapshotInvalid,
-    kRuntimeSnapshotLost, kUnreadable,          kNodesReady,         kNodesNotReady,
-    kNodeFailed};
+inline constexpr std::array kAll{kCreatingPods,        kScheduling,
+                                 kStartingContainers,  kWaitingForQuota,
+                                 kSuspended,           kInitializersRunning,
+                                 kNodesReplaced,       kWaitingForDeletion,
+                                 kUnschedulable,       kGangNotReady,
+                                 kSchedulingGated,     kPodsWaiting,
+                                 kImagePullFailed,     kConfigMissing,
+                                 kVolumeMissing,       kContainerStartFailed,
+                                 kContainersCrashing,  kQuotaExceeded,
+                                 kPodsRefused,         kJobsRefused,
+                                 kServicesRefused,     kClaimsRefused,
+                                 kChildRefused,        kJobSetNameTaken,
+                                 kChildNameTaken,      kChildMissing,
+                                 kRuntimeNotFound,     kRuntimeSnapshotInvalid,
+                                 kRuntimeSnapshotLost, kUnreadable,
+                                 kNodesReady,          kNodesNotReady,
+                                 kNodeFailed,          kStalled};
 
 // ---- a job has failed
 inline constexpr Reason kDeadlineExceeded{"DeadlineExceeded"};

@@ -32,6 +32,8 @@ static Plugins make_plugins() {
   ADD_PLUGIN(data_cache);
   // This one comes after the job's own env, so that a job cannot point its reports elsewhere.
   ADD_PLUGIN(progress);
+  // This one comes after progress, whose token its reports have.
+  ADD_PLUGIN(reporter);
   ADD_PLUGIN(restarts);
   // This one comes after all that give a launcher variables, which it passes on.
   ADD_PLUGIN(mpi_environment);

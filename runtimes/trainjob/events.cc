@@ -66,6 +66,9 @@ std::vector<kube::PlannedEvent> events_between(const TrainJobStatus& before,
   }
   if (after.phase == "Running" && before.phase != "Running")
     events.push_back(event("Normal", "Running", after.message));
+  // The same word as after a suspension: the job goes on.
+  if (before.stall && !after.stall)
+    events.push_back(event("Normal", "Resumed", "the training makes steps again"));
   if (blocked) {
     if (!blocked->is_recorded && (after.reason != before.reason || after.message != before.message))
       events.push_back(refused_child(*blocked));

@@ -30,8 +30,10 @@ std::string_view phase_of(const TrainJobStatus& status) {
 }
 
 std::string_view waiting_reason(const TrainJobStatus& status) {
-  for (const std::string_view phase : {"Running", "Complete", "Failed"})
+  for (const std::string_view phase : {"Complete", "Failed"})
     if (status.phase == phase) return {};
+  if (status.phase == "Running")
+    return status.reason == reasons::kStalled.name ? reasons::kStalled.name : std::string_view();
   if (status.reason.empty()) return reasons::kCreatingPods;
   const Reason* const reason = find_reason(status.reason);
   return reason ? reason->name : reasons::kOther.name;

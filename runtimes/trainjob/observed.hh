@@ -15,6 +15,7 @@
 #include "kube/model/plan.hh"
 #include "kube/model/time.hh"
 #include "runtimes/jobset/gates.hh"
+#include "runtimes/trainjob/stall.hh"
 #include "runtimes/views/job.hh"
 #include "runtimes/views/pod.hh"
 
@@ -49,6 +50,8 @@ struct TrainJobObserved {
   // This process saw first at this time that all nodes have a machine. Time() says that the event
   // has been sent.
   std::optional<kube::Time> scheduled_since;
+  // nullptr while no rank has reported since this process leads.
+  const HeartbeatFacts* heartbeats = nullptr;
   bool is_jobset_controller_active = true;  // this controller owns the job's JobSet
   jobset::Gates gates;                      // the gates of that JobSet controller
   std::string jobset_managed_by;  // set in a JobSet at its creation (JobSet controller mode Share);

@@ -61,7 +61,8 @@ bool is_up(const NodeCounts& nodes) {
   return nodes.total > 0 && nodes.running >= nodes.total;
 }
 
-PhaseVerdict running(const PodFacts& pods) {
+PhaseVerdict running(const PodFacts& pods, const TrainJobStatus& status) {
+  if (status.stall) return verdict("Running", reasons::kStalled, status.stall->message);
   const NodeCounts& nodes = pods.nodes;
   if (nodes.ready >= nodes.total) {
     return verdict("Running", reasons::kNodesReady,
@@ -145,7 +146,7 @@ PhaseVerdict live(const TrainJobObserved& observed, const TrainJobStatus& before
   const JobSet& jobset = *observed.jobset;
   const bool is_restart = restarting_condition(jobset) || jobset.status.restarts > before.restarts;
   const bool was_up = before.phase == "Running" || before.phase == "Restarting";
-  if (is_up(pods.nodes) && !restarting_condition(jobset)) return running(pods);
+  if (is_up(pods.nodes) && !restarting_condition(jobset)) return running(pods, after);
   if (is_restart) return restarting(jobset, true, pods);
   if (!was_up) return coming_up(observed, pods);
   if (pods.nodes.failed > 0 && pods.nodes.replaced == 0) return node_failed(pods, after);

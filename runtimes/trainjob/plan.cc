@@ -175,6 +175,7 @@ class TrainJobPlanner {
     if (facts.nodes.total > 0 && facts.nodes.scheduled >= facts.nodes.total)
       plan_.scheduled_since = observed_.scheduled_since.value_or(observed_.now);
     settle_times(facts);
+    settle_stall();
     const JobView* const job_without_pods = find_job_without_pods(observed_.jobs);
     const PhaseVerdict verdict =
         compute_phase(observed_, before_, after_, jobset_ ? &facts : nullptr, job_without_pods,
@@ -257,6 +258,19 @@ class TrainJobPlanner {
     } else if (facts.has_started) {
       after_.startTime = observed_.now.whole_seconds();
     }
+  }
+
+  // A finished job keeps what was seen last: it may be why it failed.
+  void settle_stall() {
+    if (is_finished(after_)) return;
+    const bool may_run = jobset_ && !observed_.job.is_suspended();
+    if (!may_run || after_.restarts != before_.restarts)
+      after_.stall.reset();
+    else if (observed_.heartbeats)
+      after_.stall = observed_.heartbeats->stall;
+    if (!after_.stall) return;
+    after_.stall->summary = summary_of(*after_.stall, observed_.now);
+    wake_within(plan_, summary_lasts(*after_.stall, observed_.now));
   }
 
   // No pod says why the job does not start, but an event may say it.

@@ -9,6 +9,9 @@ namespace trainer {
 // A pod's index in its Job is an annotation, and since Kubernetes 1.28 also a label.
 inline constexpr std::string_view kCompletionIndexKey = "batch.kubernetes.io/job-completion-index";
 
+// An extension: pods carry the threshold of their job in seconds (plugins/reporter).
+inline constexpr std::string_view kHangThresholdKey = "trainer.kubeflow.org/hang-threshold-seconds";
+
 // Kueue starts jobs with this label.
 inline constexpr std::string_view kQueueLabel = "kueue.x-k8s.io/queue-name";
 

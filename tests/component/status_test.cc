@@ -81,12 +81,13 @@ std::string report(int progress) {
 }
 
 struct StatusFixture : kube::test::ScriptedPeer {
+  const std::shared_ptr<HeartbeatBoard> board = std::make_shared<HeartbeatBoard>();
   std::unique_ptr<StatusHandler> handler;
 
   StatusFixture() { limit(StatusLimits()); }
 
   void limit(StatusLimits limits) {
-    handler = std::make_unique<StatusHandler>(io, client, limits, log);
+    handler = std::make_unique<StatusHandler>(io, client, limits, board, log);
   }
   void trust() {
     api.on("POST", kReviews).answer(201, review()).always();
@@ -298,9 +299,41 @@ TEST_CASE_METHOD(StatusFixture, "four TokenReviews are in flight at most") {
   CHECK(std::count(statuses.begin(), statuses.end(), 200) == 6);
 }
 
+TEST_CASE_METHOD(StatusFixture, "heartbeats are for the replica that leads") {
+  trust();
+  kube::ServerRequest heartbeat = request(R"({"v":1})");
+  heartbeat.path = kReportedJob + "/heartbeat";
+  CHECK(ask(heartbeat).status == 421);
+  CHECK(api.log().empty());
+  board->set_leading();
+  CHECK(ask(heartbeat).status == 422);
+  heartbeat.authorization = kube::Secret<std::string>("Bearer nonsense");
+  CHECK(ask(heartbeat).status == 403);
+  heartbeat.method = "GET";
+  CHECK(ask(heartbeat).status == 404);
+}
+
+TEST_CASE_METHOD(StatusFixture, "a pod is trusted longer for heartbeats than for reports") {
+  trust();
+  accept_writes();
+  board->set_leading();
+  kube::ServerRequest heartbeat = request(R"({"v":1})");
+  heartbeat.path = kReportedJob + "/heartbeat";
+  ask(heartbeat);
+  CHECK(count("POST", kReviews) == 1);
+  clock.advance(std::chrono::minutes(20));
+  ask(heartbeat);
+  CHECK(count("POST", kReviews) == 1);
+  ask(report(1));
+  CHECK(count("POST", kReviews) == 2);
+  clock.advance(std::chrono::minutes(26));
+  ask(heartbeat);
+  CHECK(count("POST", kReviews) == 3);
+}
+
 TEST_CASE_METHOD(StatusFixture, "refusals do not fill the log") {
   const kube::Log usual(kube::LogLevel::kInfo, kube::Log::Format::kText);
-  handler = std::make_unique<StatusHandler>(io, client, StatusLimits(), usual);
+  handler = std::make_unique<StatusHandler>(io, client, StatusLimits(), board, usual);
   const test::CapturedErrors errors;
   api.on("POST", kReviews).answer(201, review("another"));
   CHECK(ask(report(1)).status == 403);

@@ -9,7 +9,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   using kube::Json;
   const std::string_view text = as_text(data, size);
   const std::size_t line = std::min(text.find('\n'), text.size());
-  if (const auto key = trainer::read_report_path(text.substr(0, line))) {
+  if (const auto key = trainer::read_report_path(text.substr(0, line), "status")) {
     hold(key->ns.find('/') == key->ns.npos && key->name.find('/') == key->name.npos,
          "names are no paths", key->ns, key->name);
   }

@@ -14,6 +14,7 @@
 #include "runtimes/plugins/registry.hh"
 #include "runtimes/trainjob/legacy.hh"
 #include "runtimes/views/labels.hh"
+#include "runtimes/views/text.hh"
 
 namespace trainer {
 namespace {
@@ -105,6 +106,21 @@ void add_restarts(const std::string& budget, ObjectState& state) {
   state.evidence.push_back(std::move(line));
 }
 
+// The suspects come before everything else that is known of the job.
+void add_stall(const TrainJobStatus& status, ObjectState& state) {
+  if (!status.stall) return;
+  const StallStatus& stall = *status.stall;
+  std::vector<std::string> lines;
+  if (!stall.summary.empty()) lines.push_back(stall.summary);
+  if (state.message != stall.message) lines.push_back("it stalled: " + stall.message);
+  for (const StallGroup& group : stall.groups) {
+    lines.push_back(fmt::format("{} at {} ({})", count_of(group.count, "rank"),
+                                group.line.empty() ? "an unknown line" : group.line,
+                                group.ranks.empty() ? "unknown" : group.ranks));
+  }
+  state.evidence.insert(state.evidence.begin(), lines.begin(), lines.end());
+}
+
 std::string logs_command(const TrainJob& job, std::string_view program) {
   return fmt::format("`{} logs {} -n {}`", program, job.metadata.name, job.metadata.ns);
 }
@@ -158,6 +174,7 @@ ObjectState trainjob_state(const TrainJob& job, std::string_view program) {
   }
   add_first_failure(status, state);
   add_restarts(status.restartBudget, state);
+  add_stall(status, state);
   state.next_step = advice(job, program);
   state.is_finished = job.is_finished();
   state.is_failed = kube::is_condition_true(status.conditions, "Failed");

@@ -117,7 +117,8 @@ std::vector<kube::PolicyRule> rules() {
   };
 }
 
-ServerRegistration status_server(const Configuration& configuration) {
+ServerRegistration status_server(const Configuration& configuration,
+                                 std::shared_ptr<HeartbeatBoard> board) {
   StatusLimits limits;
   limits.qps = configuration.statusServer.qps;
   limits.burst = configuration.statusServer.burst;
@@ -125,9 +126,10 @@ ServerRegistration status_server(const Configuration& configuration) {
   made.name = "status server";
   made.port = static_cast<unsigned short>(configuration.statusServer.port);
   made.max_body_bytes = kMaxReport;
-  made.make = [limits](kube::asio::io_context& io, kube::ApiClient& client,
-                       const kube::Log& log) -> std::unique_ptr<RequestHandler> {
-    return std::make_unique<StatusHandler>(io, client, limits, log);
+  made.make = [limits, board = std::move(board)](
+                  kube::asio::io_context& io, kube::ApiClient& client,
+                  const kube::Log& log) -> std::unique_ptr<RequestHandler> {
+    return std::make_unique<StatusHandler>(io, client, limits, board, log);
   };
   return made;
 }
@@ -158,7 +160,10 @@ KindRegistration trainjob_registration(const KindOptions& options,
   made.controller.rules = rules();
   made.crds = {trainjob_kind(), training_runtime_kind(), cluster_training_runtime_kind()};
   made.admission = trainjob_admission(settings.pipeline, settings.gates);
-  if (settings.pipeline.is_progress_enabled) made.servers.push_back(status_server(configuration));
+  if (settings.pipeline.is_progress_enabled) {
+    settings.heartbeats = std::make_shared<HeartbeatBoard>();
+    made.servers.push_back(status_server(configuration, settings.heartbeats));
+  }
   add_trainjob_hooks(made);
   made.controller.make = [shared = std::move(shared),
                           settings = std::move(settings)](const kube::ControllerContext& context) {

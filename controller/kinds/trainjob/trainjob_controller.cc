@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <boost/asio/post.hpp>
 #include <functional>
 #include <utility>
 
@@ -52,6 +53,7 @@ TrainJobController::TrainJobController(const kube::ControllerContext& context,
                   settings_.removes_legacy_finalizers, context.log),
       job_metrics_(settings_.jobs, context.metrics, context.client.clock(),
                    {kTrainJobs.kind, true, failure_reasons()}) {
+  if (settings_.heartbeats) listen_to_heartbeats();
   if (!settings_.pipeline.is_progress_enabled) return;
   // Each running job has a ConfigMap with the CA.
   settings_.server->on_ca_change.push_back([this] {
@@ -61,7 +63,21 @@ TrainJobController::TrainJobController(const kube::ControllerContext& context,
   });
 }
 
+TrainJobController::~TrainJobController() {
+  if (settings_.heartbeats) settings_.heartbeats->listen(nullptr);
+}
+
+// A posted call may run after this controller has ended, so it holds a token of its life.
+void TrainJobController::listen_to_heartbeats() {
+  settings_.heartbeats->listen([this, life = std::weak_ptr(life_)](const kube::ObjectKey& key) {
+    kube::asio::post(context().io, [this, life, key] {
+      if (life.lock()) context().router.enqueue(context().id, key, Debounce::kNone);
+    });
+  });
+}
+
 std::vector<kube::BackgroundTask> TrainJobController::leader_tasks() {
+  if (settings_.heartbeats) settings_.heartbeats->set_leading();
   std::vector<kube::BackgroundTask> tasks;
   tasks.push_back({"legacy finalizers", finalizers_.run()});
   return tasks;
@@ -94,7 +110,10 @@ void TrainJobController::on_runtime(const Stored&, const Stored& after) {
 Task<TrainJobPlan> TrainJobController::plan(const Subject& subject) {
   const Child child = child_of(subject);
   if (child.stored && child.stored->body.size() >= kube::kLargeText) co_await kube::yield();
-  co_return plan_trainjob(observe(subject, child), pipeline_options());
+  const auto heartbeats = settings_.heartbeats
+                              ? settings_.heartbeats->find(subject.decoded->job->metadata.uid)
+                              : nullptr;
+  co_return plan_trainjob(observe(subject, child, heartbeats.get()), pipeline_options());
 }
 
 kube::Plan TrainJobController::plan_unreadable(const Subject& subject,
@@ -163,7 +182,8 @@ TrainJobController::Child TrainJobController::child_of(const Subject& subject) c
   return child;
 }
 
-TrainJobObserved TrainJobController::observe(const Subject& subject, const Child& child) const {
+TrainJobObserved TrainJobController::observe(const Subject& subject, const Child& child,
+                                             const HeartbeatFacts* heartbeats) const {
   const TrainJob& job = *subject.decoded->job;
   const JobState& state = *subject.memory;
   TrainJobObserved observed{job, *subject.decoded->object, state.objects};
@@ -171,6 +191,7 @@ TrainJobObserved TrainJobController::observe(const Subject& subject, const Child
   observed.jobset = child.jobset();
   observed.jobset_object = child.decoded ? child.decoded->object.get() : nullptr;
   if (child.stored) observed.jobset_owned_fields = child.stored->fingerprint;
+  observed.heartbeats = heartbeats;
   observed.deleted_jobset = child.deleted ? &*child.deleted : nullptr;
   observed.pods = pods_.find_by(kByJobSet, job.metadata.ns, job.metadata.name);
   observed.refusal = refusal_of(subject);

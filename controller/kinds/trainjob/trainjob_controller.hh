@@ -14,6 +14,7 @@
 #include "controller/kinds/trainjob/legacy_finalizers.hh"
 #include "controller/kinds/trainjob/runtime_snapshots.hh"
 #include "controller/registration/kind_registration.hh"
+#include "controller/status/heartbeat_board.hh"
 #include "kube/manager/event_router.hh"
 #include "kube/manager/planned_controller.hh"
 #include "runtimes/trainjob/plan.hh"
@@ -38,12 +39,15 @@ class TrainJobController final
     bool removes_legacy_finalizers = false;
     bool marks_finished = false;
     std::shared_ptr<JobCensus> jobs;
+    std::shared_ptr<HeartbeatBoard> heartbeats;  // nullptr without a status server
     bool is_namespaced = false;  // ClusterTrainingRuntimes are neither watched nor read
   };
   using Pod = std::shared_ptr<const PodView>;
 
   TrainJobController(const kube::ControllerContext& context, std::shared_ptr<JobSetState> shared,
                      Settings settings);
+
+  ~TrainJobController() override;
 
   std::vector<kube::BackgroundTask> leader_tasks() override;
 
@@ -78,7 +82,10 @@ class TrainJobController final
             Origin origin, kube::ReadObject& kept) override;
 
   Child child_of(const Subject& subject) const;
-  TrainJobObserved observe(const Subject& subject, const Child& child) const;
+  // `heartbeats` outlives the result.
+  TrainJobObserved observe(const Subject& subject, const Child& child,
+                           const HeartbeatFacts* heartbeats) const;
+  void listen_to_heartbeats();
   // Returns the options of the installation, with the address of the status server and its current
   // CA, which new pods get.
   PipelineOptions pipeline_options() const;
@@ -92,6 +99,7 @@ class TrainJobController final
   RuntimeSnapshots snapshots_;
   LegacyFinalizers finalizers_;
   const JobMetrics job_metrics_;
+  const std::shared_ptr<int> life_ = std::make_shared<int>(0);
 };
 
 }  // namespace trainer

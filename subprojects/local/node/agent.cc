@@ -149,6 +149,7 @@ Task<void> NodeAgent::run() {
   node_.tasks.spawn("events", node_.events.run());
   node_.tasks.spawn("node", publish_node());
   node_.tasks.spawn("claims", watch_claims());
+  node_.tasks.spawn("tokens", renew_tokens());
   co_await node_.tasks.join();
 }
 
@@ -249,6 +250,16 @@ void NodeAgent::on_pod(Json pod) {
 Task<void> NodeAgent::run_pod(Runner runner) {
   co_await runner->run();
   forget(runner);
+}
+
+Task<void> NodeAgent::renew_tokens() {
+  for (;;) {
+    co_await kube::sleep(node_.client.clock(), options_.token_check);
+    std::vector<Runner> due;
+    for (const auto& [uid, runner] : runners_)
+      if (runner->are_tokens_due()) due.push_back(runner);
+    for (const Runner& runner : due) co_await PodRunner::renew_tokens(runner);
+  }
 }
 
 void NodeAgent::forget(const Runner& runner) {

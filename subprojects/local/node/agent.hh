@@ -57,6 +57,7 @@ class NodeAgent {
   void remove_claims();
   kube::Task<void> watch_pods();
   kube::Task<void> run_pod(Runner runner);
+  kube::Task<void> renew_tokens();
   void on_pod(kube::Json pod);
   void forget(const Runner& runner);
   void remove_orphans();

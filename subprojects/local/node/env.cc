@@ -105,6 +105,13 @@ Result<void> add_all_of(StringMap& variables, const Json& from, const Sources& s
 
 }  // namespace
 
+TokenSource token_source_of(const Json& service_account_token) {
+  // The default is that of kube-apiserver (kubernetes, pkg/apis/core/v1/defaults.go).
+  constexpr std::int64_t kUsual = 3'600;
+  return {std::string(service_account_token.get_string("audience")),
+          service_account_token.get_int("expirationSeconds", kUsual)};
+}
+
 SourceNames sources_of(const Json& pod) {
   SourceNames names;
   const Json& spec = pod.get("spec");
@@ -123,8 +130,13 @@ SourceNames sources_of(const Json& pod) {
   for (const Json& volume : spec.get_array("volumes")) {
     add_volume_sources(names, volume);
     add_name(names.claims, volume.get("persistentVolumeClaim"), "claimName");
-    for (const Json& source : volume.get("projected").get_array("sources"))
+    for (const Json& source : volume.get("projected").get_array("sources")) {
       add_volume_sources(names, source);
+      // A token without audience is for the API, which accepts none, so that none is made.
+      const Json* token = source.find("serviceAccountToken");
+      if (token != nullptr && !token->get_string("audience").empty())
+        names.tokens.insert(token_source_of(*token));
+    }
   }
   return names;
 }
@@ -225,8 +237,8 @@ StringMap base_environment(const char* const* variables) {
   static constexpr std::array<std::string_view, 12> kNames = {
       "MASTER_ADDR", "MASTER_PORT", "RANK",   "LOCAL_RANK", "NODE_RANK", "WORLD_SIZE",
       "KUBECONFIG",  "PWD",         "OLDPWD", "SHLVL",      "_",         "HOSTNAME"};
-  static constexpr std::array<std::string_view, 6> kPrefixes = {
-      "PET_", "TORCHELASTIC_", "KUBERNETES_", "OMPI_", "PMI", "TRAINER_"};
+  static constexpr std::array<std::string_view, 7> kPrefixes = {
+      "PET_", "TORCHELASTIC_", "KUBERNETES_", "KUBEFLOW_TRAINER_", "OMPI_", "PMI", "TRAINER_"};
   StringMap kept;
   for (; variables != nullptr && *variables != nullptr; ++variables) {
     const std::string_view text(*variables);

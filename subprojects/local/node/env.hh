@@ -2,6 +2,8 @@
 // the ConfigMaps and Secrets that it names. Pure.
 #pragma once
 
+#include <compare>
+#include <cstdint>
 #include <map>
 #include <set>
 #include <string>
@@ -15,20 +17,31 @@
 
 namespace trainer::node {
 
+// A projected volume asks for a token like this.
+struct TokenSource {
+  std::string audience;
+  std::int64_t seconds = 0;  // the token expires after this time
+  friend auto operator<=>(const TokenSource&, const TokenSource&) = default;
+};
+TokenSource token_source_of(const kube::Json& service_account_token);
+
 // These are names of ConfigMaps, Secrets and PersistentVolumeClaims that a pod uses, also optional
-// ones.
+// ones, and its tokens.
 struct SourceNames {
   std::set<std::string> claims;
   std::set<std::string> config_maps;
   std::set<std::string> secrets;
+  std::set<TokenSource> tokens;
 };
 SourceNames sources_of(const kube::Json& pod);
 
-// These are the objects that were found, by name. One that does not exist is missing.
+// These are the objects that were found, by name, and the tokens. An object that does not exist is
+// missing.
 struct Sources {
   std::map<std::string, kube::Json, std::less<>> claims;
   std::map<std::string, kube::Json, std::less<>> config_maps;
   std::map<std::string, kube::Json, std::less<>> secrets;
+  std::map<TokenSource, std::string> tokens;
 };
 
 // Returns the data of a ConfigMap (with binaryData) or of a Secret, decoded.

@@ -7,9 +7,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,6 +47,40 @@ kube::Error start_error(std::string message) {
   return {kube::ErrorCode::kInvalid, std::move(message)};
 }
 
+// The reason is in errno.
+tl::unexpected<kube::Error> exec_failure(const std::string& program) {
+  if (errno == ENOENT && program.find('/') == std::string::npos)
+    return tl::unexpected(start_error("exec: \"" + program +
+                                      "\": executable file not found in $PATH: activate the "
+                                      "environment that has it, or install it"));
+  return system_failure("exec: \"" + program + "\"");
+}
+
+// The controller puts `sh` before a program, which extends a variable and becomes the program
+// (runtimes/plugins/reporter). Returns the program, or nullptr.
+const std::string* program_behind_sh(const std::vector<std::string>& words) {
+  constexpr std::string_view kBecomes = "exec \"$0\" \"$@\"";
+  const bool is_of_sh =
+      words.size() > 3 && words[0] == "sh" && words[1] == "-c" && words[2].ends_with(kBecomes);
+  return is_of_sh ? &words[3] : nullptr;
+}
+
+// Sets errno if there is no such program.
+bool is_program(const std::string& name) {
+  if (name.find('/') != std::string::npos) return access(name.c_str(), X_OK) == 0;
+  const char* const found = std::getenv("PATH");
+  std::string_view path = found != nullptr ? found : "/bin:/usr/bin";
+  while (!name.empty()) {
+    const auto end = std::min(path.find(':'), path.size());
+    const std::string file = std::string(path.substr(0, end)) + "/" + name;
+    if (access((end == 0 ? name : file).c_str(), X_OK) == 0) return true;
+    if (end == path.size()) break;
+    path.remove_prefix(end + 1);
+  }
+  errno = ENOENT;
+  return false;
+}
+
 // The new process does this. It returns only if it fails.
 Result<void> become(const PodConfig& pod, const ContainerConfig& container,
                     const std::filesystem::path& directory, int socket) {
@@ -70,12 +106,11 @@ Result<void> become(const PodConfig& pod, const ContainerConfig& container,
   std::vector<char*> envp = kube::pointers_to(variables);
   environ = envp.data();  // its PATH decides which program is found
   reset_signals();
+  // `sh` would say less of a program that is missing.
+  const std::string* const program = program_behind_sh(words);
+  if (program != nullptr && !is_program(*program)) return exec_failure(*program);
   execvp(argv[0], argv.data());
-  if (errno == ENOENT && words[0].find('/') == std::string::npos)
-    return tl::unexpected(start_error("exec: \"" + words[0] +
-                                      "\": executable file not found in $PATH: activate the "
-                                      "environment that has it, or install it"));
-  return system_failure("exec: \"" + words[0] + "\"");
+  return exec_failure(words[0]);
 }
 
 [[noreturn]] void run_child(const PodConfig& pod, const ContainerConfig& container,

@@ -22,6 +22,9 @@ using kube::Result;
 constexpr const char* kSharedMemory = "/dev/shm";
 constexpr const char* kSharedMemoryVolume = ".shm";
 constexpr const char* kTerminationPath = "/dev/termination-log";
+// The controller mounts its own files here, and only variables and commands name these paths.
+constexpr std::array<std::string_view, 2> kControllerPaths = {"/var/run/kubeflow/",
+                                                              "/var/run/secrets/kubeflow/"};
 
 tl::unexpected<kube::Error> refuse(std::string_view field, std::string_view what) {
   return kube::fail(ErrorCode::kUnsupported, "{}: {}", field, what);
@@ -62,6 +65,11 @@ std::string normal(std::string_view path) {
   std::string text = std::filesystem::path(path).lexically_normal().native();
   while (text.size() > 1 && text.ends_with('/')) text.pop_back();
   return text;
+}
+
+bool is_of_controller(std::string_view path) {
+  return std::any_of(kControllerPaths.begin(), kControllerPaths.end(),
+                     [path](std::string_view folder) { return path.starts_with(folder); });
 }
 
 class ConfigMaker {
@@ -139,6 +147,7 @@ class ConfigMaker {
     made.has_logs_for_message =
         container.get_string("terminationMessagePolicy") == "FallbackToLogsOnError";
     made.working_dir = container.get_string("workingDir", node_.working_dir);
+    moved_.clear();
     const auto declared = declared_env(pod_, container, sources_, place_.facts);
     if (!declared) return tl::unexpected(declared.error().at(field));
     if (auto added = add_mounts(container, *declared, field, made); !added)
@@ -155,6 +164,7 @@ class ConfigMaker {
   Replacements words_for(const ContainerConfig& made) const {
     if (node_.tier == Tier::kNamespaces) return {};
     Replacements words = place_.names;
+    words.insert(moved_.begin(), moved_.end());
     words[made.termination_path] = termination_file(place_.volumes.pod, made.name).native();
     return words;
   }
@@ -218,10 +228,14 @@ class ConfigMaker {
   }
 
   // If two mounts have one path, the later one counts.
-  Result<void> put_mount(Mount mount, const std::string& field, ContainerConfig& made) const {
+  Result<void> put_mount(Mount mount, const std::string& field, ContainerConfig& made) {
     if (node_.tier != Tier::kNamespaces) {
-      if (normal((std::filesystem::path(mount.source) / mount.sub_path).native()) == mount.target)
+      const auto source = normal((std::filesystem::path(mount.source) / mount.sub_path).native());
+      if (source == mount.target) return {};
+      if (is_of_controller(mount.target)) {
+        moved_[mount.target] = source;
         return {};
+      }
       return refuse(field,
                     fmt::format("{} cannot be mounted, for this machine has no user namespaces "
                                 "({}): use hostPath with the same path on both sides",
@@ -237,6 +251,7 @@ class ConfigMaker {
   const PodContext& place_;
   const NodeFacts& node_;
   PodConfig config_;
+  Replacements moved_;  // paths of the container's mounts -> where these are instead
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 // A node is started with these options, and describes itself.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -23,6 +24,9 @@ struct NodeOptions {
   kube::StringMap environment;  // pods begin with this environment; empty: that of this process
   std::vector<std::string> shim = {"/proc/self/exe", "shim"};  // run_shim(), as a command
   std::function<void(std::string_view)> on_note;               // sentences for a log; may be empty
+  // The agent looks at this interval for tokens that expire soon; a token lives ten minutes or
+  // more.
+  std::chrono::milliseconds token_check{30'000};
   NodeOptions() {}
 };
 

@@ -171,8 +171,7 @@ Task<Result<void>> PodRunner::try_start() {
   // The pod that it replaces has its name and its address until its end.
   if (address() != kHostAddress && node_.is_taken(address(), uid_))
     co_return kube::fail(ErrorCode::kConflict, "the processes of another pod of this name end");
-  SourceNames names = sources_of(pod_);
-  const auto sources = co_await fetch_sources(node_.client, key_.ns, std::move(names));
+  const auto sources = co_await fetch_sources(node_.client, pod_);
   if (!sources) co_return tl::unexpected(sources.error());
   if (is_removed_ || is_deleting())
     co_return kube::fail(ErrorCode::kCancelled, "the pod is being deleted");
@@ -202,6 +201,7 @@ Result<void> PodRunner::launch(const Sources& sources) {
   const auto child = start_shim(pod_, sources, place, node_.facts, hosts(), node_.options.shim);
   if (!child) return tl::unexpected(child.error());
   is_alive_ = true;
+  tokens_due_ = renewal_of(sources.tokens);
   child_ = *child;
   observe_shim(*child);
   return {};

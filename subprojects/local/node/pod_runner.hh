@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -111,12 +112,17 @@ class PodRunner : public std::enable_shared_from_this<PodRunner> {
   // Returns whether it has not ended, and mounts this folder or one in it. (In tiers without
   // mounts: false.)
   bool uses(const std::filesystem::path& folder) const;
+  // Returns whether it has tokens that will expire soon, or that an earlier daemon has written.
+  bool are_tokens_due() const;
+  // Writes new tokens. If that fails, they stay due.
+  static kube::Task<void> renew_tokens(std::shared_ptr<PodRunner> self);
   // Writes its hosts file again, if it has one.
   void refresh_hosts() const;
 
  private:
   kube::Task<bool> start();
   kube::Task<kube::Result<void>> try_start();
+  kube::Time renewal_of(const std::map<TokenSource, std::string>& tokens) const;
   kube::Result<void> launch(const Sources& sources);
   std::string hosts() const;  // the text of its hosts file
   const kube::Json& report_on(std::string_view container) const;
@@ -163,6 +169,8 @@ class PodRunner : public std::enable_shared_from_this<PodRunner> {
   // This is status.startTime by the steady clock, from when it is known here: a clock that is set,
   // or a machine that sleeps, moves no deadline.
   std::optional<kube::Clock::Steady> started_;
+  // By the clock of the tokens' times, which may be set. nullopt: this daemon has written none.
+  std::optional<kube::Time> tokens_due_;
   bool is_late_ = false;  // its deadline has passed, and it was asked to end
   kube::Notifier changed_;
   std::uint64_t changes_ = 0;

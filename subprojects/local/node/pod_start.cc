@@ -40,6 +40,20 @@ Task<Result<Objects>> fetch(kube::ApiClient& client, kube::Resource resource, st
   co_return std::move(objects);
 }
 
+Json token_request(const Json& pod, const TokenSource& source) {
+  const Json& meta = pod.get("metadata");
+  Json bound = Json::object({{"apiVersion", "v1"},
+                             {"kind", kube::kPods.kind},
+                             {"name", meta.get("name")},
+                             {"uid", meta.get("uid")}});
+  Json spec = Json::object({{"audiences", Json::array({source.audience})},
+                            {"boundObjectRef", std::move(bound)},
+                            {"expirationSeconds", source.seconds}});
+  return Json::object({{"apiVersion", "authentication.k8s.io/v1"},
+                       {"kind", "TokenRequest"},
+                       {"spec", std::move(spec)}});
+}
+
 Result<void> make_files(const Json& pod, const Sources& sources, const PodContext& place,
                         const PodConfig& config, const std::string& hosts) {
   const std::filesystem::path& directory = place.volumes.pod;
@@ -55,7 +69,25 @@ Result<void> make_files(const Json& pod, const Sources& sources, const PodContex
 
 }  // namespace
 
-Task<Result<Sources>> fetch_sources(kube::ApiClient& client, std::string ns, SourceNames names) {
+Task<Result<Sources>> fetch_tokens(kube::ApiClient& client, Json pod) {
+  Sources sources;
+  const kube::ObjectKey account{
+      kube::ObjectMeta::of(pod).ns,
+      std::string(pod.get("spec").get_string("serviceAccountName", "default"))};
+  const std::string path = kube::api_path(kube::kServiceAccounts, account, "token");
+  const SourceNames names = sources_of(pod);
+  for (const TokenSource& each : names.tokens) {
+    Json request = token_request(pod, each);
+    const auto answer = co_await client.post(path, std::move(request));
+    if (!answer) co_return tl::unexpected(answer.error().at("token"));
+    sources.tokens[each] = answer->get("status").get_string("token");
+  }
+  co_return std::move(sources);
+}
+
+Task<Result<Sources>> fetch_sources(kube::ApiClient& client, Json pod) {
+  std::string ns = kube::ObjectMeta::of(pod).ns;
+  SourceNames names = sources_of(pod);
   auto config_maps = co_await fetch(client, kube::kConfigMaps, ns, std::move(names.config_maps));
   if (!config_maps) co_return tl::unexpected(config_maps.error());
   auto secrets = co_await fetch(client, kube::kSecrets, ns, std::move(names.secrets));
@@ -63,10 +95,11 @@ Task<Result<Sources>> fetch_sources(kube::ApiClient& client, std::string ns, Sou
   auto claims =
       co_await fetch(client, kube::kPersistentVolumeClaims, std::move(ns), std::move(names.claims));
   if (!claims) co_return tl::unexpected(claims.error());
-  Sources sources;
-  sources.claims = std::move(*claims);
-  sources.config_maps = std::move(*config_maps);
-  sources.secrets = std::move(*secrets);
+  auto sources = co_await fetch_tokens(client, std::move(pod));
+  if (!sources) co_return tl::unexpected(sources.error());
+  sources->claims = std::move(*claims);
+  sources->config_maps = std::move(*config_maps);
+  sources->secrets = std::move(*secrets);
   co_return std::move(sources);
 }
 

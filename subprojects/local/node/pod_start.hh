@@ -14,9 +14,10 @@
 
 namespace trainer::node {
 
-// Reads ConfigMaps, Secrets and PersistentVolumeClaims of a namespace.
-kube::Task<kube::Result<Sources>> fetch_sources(kube::ApiClient& client, std::string ns,
-                                                SourceNames names);
+// Reads ConfigMaps, Secrets and PersistentVolumeClaims that a pod names, and gets its tokens.
+kube::Task<kube::Result<Sources>> fetch_sources(kube::ApiClient& client, kube::Json pod);
+// Gets the tokens alone.
+kube::Task<kube::Result<Sources>> fetch_tokens(kube::ApiClient& client, kube::Json pod);
 
 // Makes the pod's directory, with its volumes and this text as its hosts file, and starts its shim:
 // a child process. Errors: those of make_config() and make_volumes(); kConflict if another shim

@@ -21,6 +21,7 @@ using kube::Result;
 constexpr std::array<const char*, 4> kDataVolumes = {"configMap", "secret", "downwardAPI",
                                                      "projected"};
 constexpr std::int64_t kDefaultMode = 0644;
+constexpr std::int64_t kTokenMode = 0600;  // all processes of a pod have one user
 
 bool has_data(const Json& volume) {
   return std::any_of(kDataVolumes.begin(), kDataVolumes.end(),
@@ -70,6 +71,19 @@ class FileList {
     return {};
   }
 
+  Result<void> add_token(const Json& source) {
+    const TokenSource wanted = token_source_of(source);
+    if (wanted.audience.empty())
+      return kube::fail(ErrorCode::kUnsupported,
+                        "serviceAccountToken: pods of local mode have no rights in its API: state "
+                        "the audience that the token is for");
+    const auto token = sources_.tokens.find(wanted);
+    if (token == sources_.tokens.end())
+      return kube::fail(ErrorCode::kNotFound, "there is no token yet for \"{}\"", wanted.audience);
+    add(std::string(source.get_string("path")), token->second, kTokenMode);
+    return {};
+  }
+
   // Adds a volume, or one source of a projected one.
   Result<void> add_source(const Json& source, std::int64_t mode) {
     if (const Json* config_map = source.find("configMap"))
@@ -78,6 +92,7 @@ class FileList {
       return add_object(*secret, secret->get_string("secretName", secret->get_string("name")), true,
                         mode);
     if (const Json* downward = source.find("downwardAPI")) return add_downward(*downward, mode);
+    if (const Json* token = source.find("serviceAccountToken")) return add_token(*token);
     return kube::fail(ErrorCode::kUnsupported,
                       "this source of a projected volume is not in local mode: remove it");
   }
@@ -166,6 +181,24 @@ Result<std::vector<VolumeFile>> files_of(const Json& pod, const Json& volume,
   if (!added)
     return tl::unexpected(added.error().at("volume " + std::string(volume.get_string("name"))));
   return files.take();
+}
+
+Result<void> write_tokens(const Json& pod, const Sources& sources, const VolumePlaces& places) {
+  const PodFacts no_facts;
+  for (const Json& volume : pod.get("spec").get_array("volumes")) {
+    FileList files(pod, sources, no_facts);
+    for (const Json& source : volume.get("projected").get_array("sources")) {
+      const Json* token = source.find("serviceAccountToken");
+      if (token == nullptr) continue;
+      if (auto added = files.add_token(*token); !added) return added;
+    }
+    const auto made = files.take();
+    if (made.empty()) continue;
+    const auto folder = source_of(pod, volume, places);
+    if (!folder) return tl::unexpected(folder.error());
+    if (auto written = write_files(*folder, made); !written) return written;
+  }
+  return {};
 }
 
 Result<void> make_volumes(const Json& pod, const Sources& sources, const PodFacts& facts,

@@ -40,6 +40,10 @@ bool is_empty_dir(const kube::Json& volume);
 kube::Result<std::vector<VolumeFile>> files_of(const kube::Json& pod, const kube::Json& volume,
                                                const Sources& sources, const PodFacts& facts);
 
+// Writes the tokens of a pod's projected volumes again. Errors are those of make_volumes().
+kube::Result<void> write_tokens(const kube::Json& pod, const Sources& sources,
+                                const VolumePlaces& places);
+
 // Makes all volumes of a pod. Errors are those above, and refusals of this machine.
 kube::Result<void> make_volumes(const kube::Json& pod, const Sources& sources,
                                 const PodFacts& facts, const VolumePlaces& places);

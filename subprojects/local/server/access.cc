@@ -20,7 +20,6 @@ using kube::Result;
 namespace {
 
 constexpr const char* kAccessFile = "access.json";
-constexpr const char* kPortFile = "port";
 constexpr std::string_view kBearer = "Bearer ";
 
 const std::vector<std::string>& hosts() {
@@ -103,15 +102,15 @@ Result<Access> load_access(const StateDirectory& state, kube::Time now) {
   return access;
 }
 
-unsigned short kept_port(const StateDirectory& state) {
-  const std::string text = state.folder().read(kPortFile).value_or("");
+unsigned short kept_port(const StateDirectory& state, const char* file) {
+  const std::string text = state.folder().read(file).value_or("");
   unsigned short port = 0;
   std::from_chars(text.data(), text.data() + text.size(), port);
   return port;
 }
 
-Result<void> keep_port(const StateDirectory& state, unsigned short port) {
-  return state.folder().replace(kPortFile, std::to_string(port) + "\n");
+Result<void> keep_port(const StateDirectory& state, unsigned short port, const char* file) {
+  return state.folder().replace(file, std::to_string(port) + "\n");
 }
 
 std::string kubeconfig_of(const Access& access, const std::string& address) {

@@ -34,9 +34,13 @@ struct Access {
 // have written, or that cannot be written or parsed.
 kube::Result<Access> load_access(const StateDirectory& state, kube::Time now);
 
+// These files have the ports of the API and of the server to which pods report.
+inline constexpr const char* kPortFile = "port";
+inline constexpr const char* kReportsPortFile = "reports-port";
 // Returns the port that keep_port() has stored; 0 if there is none yet.
-unsigned short kept_port(const StateDirectory& state);
-kube::Result<void> keep_port(const StateDirectory& state, unsigned short port);
+unsigned short kept_port(const StateDirectory& state, const char* file = kPortFile);
+kube::Result<void> keep_port(const StateDirectory& state, unsigned short port,
+                             const char* file = kPortFile);
 
 // Returns a kubeconfig for these clients, as YAML. `address` is "https://HOST:PORT".
 std::string kubeconfig_of(const Access& access, const std::string& address);

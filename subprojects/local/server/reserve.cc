@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::size_t kBytes = 2 << 20;
 constexpr std::size_t kLeast = 64 << 10;
-constexpr std::size_t kStart = 128 << 10;  // the log of a daemon and some small files
-constexpr std::size_t kStarts = 4 * kStart;
+constexpr std::size_t kNeededAtStart = 128 << 10;  // the log of a daemon and some small files
+constexpr std::size_t kStarts = 4 * kNeededAtStart;
 
 std::size_t size_of(const node::Fd& file) {
   struct stat status {};
@@ -45,7 +45,7 @@ void Reserve::give_back() const {
 }
 
 void Reserve::make_room_for_start() const {
-  if (!has_disk_room_for(kStart)) give_back_start();
+  if (!has_disk_room_for(kNeededAtStart)) give_back_start();
 }
 
 kube::Result<void> Reserve::replace(const std::string& name, std::string_view text) const {
@@ -61,7 +61,7 @@ kube::Result<void> Reserve::replace(const std::string& name, std::string_view te
 void Reserve::give_back_start() const {
   const auto file = folder_.open_file(kReserveFile, O_RDONLY);
   const std::size_t size = file ? size_of(*file) : 0;
-  shrink_to(size > kStart ? size - kStart : 0);
+  shrink_to(size > kNeededAtStart ? size - kNeededAtStart : 0);
 }
 
 bool Reserve::is_disk_full() const {

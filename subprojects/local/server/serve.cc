@@ -11,6 +11,7 @@
 
 namespace trainer {
 
+using kube::Json;
 using kube::Result;
 using kube::Task;
 using kube::server::Request;
@@ -88,6 +89,7 @@ ApiServer::ApiServer(kube::asio::io_context& io, kube::Clock& clock, kube::serve
       clock_(clock),
       api_(api),
       access_(access),
+      pod_tokens_(access.token, api.store()),
       log_(log),
       audit_(audit),
       watches_(io.get_executor(), clock, api.store()),
@@ -155,12 +157,7 @@ Task<Answer> ApiServer::answer(Request request, Caller caller) {
 }
 
 Task<Answer> ApiServer::carry_out(Request request, Caller caller, AuditRecord& record) {
-  if (request.method == "POST" && request.target.starts_with(kTokenReviews)) {
-    const auto body = kube::parse_json(request.body, kube::kObjectLimits);
-    co_return answer_of(
-        body ? access_.review(*body)
-             : kube::server::failure(400, "BadRequest", "TokenReview: " + body.error().message));
-  }
+  if (auto answered = answer_token(request)) co_return answer_of(std::move(*answered));
   auto outcome = api_.begin(std::move(request));
   while (auto* const write = std::get_if<kube::server::PendingWrite>(&outcome)) {
     if (!write->key.name.empty()) record.name = write->key.name;
@@ -181,6 +178,24 @@ Task<Answer> ApiServer::carry_out(Request request, Caller caller, AuditRecord& r
   answer.response.content_type = watch.content_type;
   answer.stream = watches_.open(std::move(watch));
   co_return answer;
+}
+
+std::optional<Response> ApiServer::answer_token(const Request& request) {
+  if (request.method != "POST") return std::nullopt;
+  const bool is_review = request.target.starts_with(kTokenReviews);
+  const auto account = is_review ? std::nullopt : PodTokens::account_of(request.target);
+  if (!is_review && !account) return std::nullopt;
+  const auto body = kube::parse_json(request.body, kube::kObjectLimits);
+  if (!body) {
+    const std::string kind = is_review ? "TokenReview: " : "TokenRequest: ";
+    return kube::server::failure(400, "BadRequest", kind + body.error().message);
+  }
+  if (account) return pod_tokens_.issue(*account, *body, clock_.now());
+  auto status = pod_tokens_.review(body->get("spec"), clock_.now());
+  if (!status) return access_.review(*body);
+  Json answer = *body;
+  answer.set("status", std::move(*status));
+  return kube::server::json_response(201, answer);
 }
 
 Task<Answer> ApiServer::open_log(kube::server::LogQuery query) {

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -16,6 +17,7 @@
 #include "kube/server/request.hh"
 #include "local/server/access.hh"
 #include "local/server/audit.hh"
+#include "local/server/pod_tokens.hh"
 #include "local/server/watches.hh"
 
 namespace trainer {
@@ -76,6 +78,8 @@ class ApiServer {
 
  private:
   kube::Task<Answer> carry_out(kube::server::Request request, Caller caller, AuditRecord& record);
+  // Answers a review or a request of a token; nullopt for any other request.
+  std::optional<kube::server::Response> answer_token(const kube::server::Request& request);
   kube::Task<Answer> open_log(kube::server::LogQuery query);
   kube::Task<kube::ServerResponse> handle(kube::ServerRequest request);
   kube::Task<void> send_to_user(kube::StreamBody stream, kube::WriteBody write);
@@ -85,6 +89,7 @@ class ApiServer {
   kube::Clock& clock_;
   kube::server::Api& api_;
   const Access& access_;
+  const PodTokens pod_tokens_;
   const kube::Log& log_;
   Audit* const audit_;  // nullptr: none is written
   Hooks hooks_;

@@ -25,8 +25,8 @@ namespace trainer::test {
 
 using kube::Json;
 
-// It serves pods with versions, deletion with grace, watches; ConfigMaps and Secrets by path. Other
-// writes are accepted and forgotten. It outlives its streams.
+// It serves pods with versions, deletion with grace, watches; ConfigMaps and Secrets by path;
+// tokens. Other writes are accepted and forgotten. It outlives its streams.
 class PodApi final : public kube::Transport {
  public:
   explicit PodApi(kube::asio::io_context& io) : changed_(io.get_executor()) {}
@@ -95,6 +95,7 @@ class PodApi final : public kube::Transport {
   std::map<std::string, Json> objects;  // by path
   std::vector<std::string> events;      // "REASON message"
   std::map<std::string, Json> nodes;
+  int tokens = 0;  // the number of tokens that were made
 
  private:
   using Lines = std::vector<std::string>;
@@ -158,11 +159,20 @@ class PodApi final : public kube::Transport {
       const auto found = objects.find(path);
       return found == objects.end() ? refuse(404, "NotFound") : respond(200, found->second);
     }
+    if (path.ends_with("/serviceaccounts/default/token")) return respond(201, with_token(body));
     if (path.ends_with("/events"))
       events.push_back(std::string(body.get_string("reason")) + " " +
                        std::string(body.get_string("message")));
     if (path.starts_with("/api/v1/nodes")) nodes[path] = body;
     return respond(200, body);
+  }
+  Json with_token(Json request) {
+    const Json& spec = request.get("spec");
+    std::string token = "token-" + std::to_string(++tokens) + " of ";
+    token += spec.get("boundObjectRef").get_string("name");
+    token += " for " + spec.get_array("audiences").front().as_string();
+    request["status"].set("token", std::move(token));
+    return request;
   }
   kube::HttpResponse answer_pod(const kube::HttpRequest& request, const std::string& rest,
                                 const Json& body) {
@@ -271,6 +281,7 @@ struct NodeTest {
     options.state = folder.path;
     options.tier = tier_;
     options.mounts = mounts;
+    options.token_check = std::chrono::milliseconds(50);
     options.on_note = [this](std::string_view note) { notes.emplace_back(note); };
     agent = std::make_unique<NodeAgent>(*io, *client, options);
     tasks->spawn("agent", agent->run());

@@ -112,18 +112,18 @@ TEST_CASE("a body that is not a report is unreadable") {
 
 TEST_CASE("only the status of a TrainJob is a report's path") {
   const std::string prefix = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/";
-  CHECK(read_report_path(prefix + "team-a/trainjobs/llama/status") ==
+  CHECK(read_report_path(prefix + "team-a/trainjobs/llama/status", "status") ==
         kube::ObjectKey{"team-a", "llama"});
   for (const char* rest :
        {"team-a/trainjobs/llama", "team-a/trainjobs//status", "/trainjobs/llama/status",
         "team-a/trainjobs/a/b/status", "team-a/trainjobs/../status", "a/b/trainjobs/c/status",
         "team-a/trainjobs/A/status", "team-a/jobs/llama/status"}) {
     CAPTURE(rest);
-    CHECK_FALSE(read_report_path(prefix + rest));
+    CHECK_FALSE(read_report_path(prefix + rest, "status"));
   }
-  CHECK_FALSE(read_report_path("/"));
+  CHECK_FALSE(read_report_path("/", "status"));
   // One '/' cannot end the prefix and begin the suffix.
-  CHECK_FALSE(read_report_path(prefix + "status"));
+  CHECK_FALSE(read_report_path(prefix + "status", "status"));
 }
 
 TEST_CASE("a bearer token is the second of two words") {

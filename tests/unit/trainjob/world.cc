@@ -252,6 +252,7 @@ TrainJobPlan World::reconcile() {
     observed.waiting_event = waiting_event;
     observed.is_waiting_event_new = waiting_event != seen_event;
     observed.total_nodes = total_nodes;
+    observed.heartbeats = heartbeats;
     observed.scheduled_since = scheduled_since;
     const std::vector<JobView> jobs = jobs_of_jobset();
     for (const JobView& each : jobs) observed.jobs.push_back(&each);

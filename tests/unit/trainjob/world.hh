@@ -74,6 +74,7 @@ class World {
   bool are_minor_statuses_held = false;  // the status rate limiter holds them for a moment, too
   std::string managed_by_stamp;
   bool marks_finished = false;
+  const HeartbeatFacts* heartbeats = nullptr;
   std::optional<kube::Json> deleted_jobset;
   bool is_deleted = false;  // the TrainJob
   kube::Time now = kube::Time::from_seconds(1'800'000'000);

@@ -1,0 +1,176 @@
+#include "controller/status/heartbeat_store.hh"
+
+#include <algorithm>
+#include <iterator>
+#include <optional>
+#include <utility>
+
+#include "kube/model/json_text.hh"
+#include "runtimes/views/text.hh"
+
+namespace trainer {
+
+using kube::Json;
+using kube::ServerResponse;
+using kube::Task;
+
+namespace {
+
+constexpr auto kTick = std::chrono::seconds(1);
+constexpr auto kForgetAfter = std::chrono::minutes(30);
+// A dump of 32 threads has some 1,600 frames.
+constexpr kube::JsonLimits kMessageLimits{.max_bytes = 65'536, .max_depth = 8, .max_values = 4'000};
+constexpr std::int32_t kMinThreshold = 10;
+constexpr std::int32_t kMaxThreshold = 86'400;
+
+ServerResponse refuse(int status, std::string message) {
+  ServerResponse response;
+  response.status = status;
+  response.body = kube::print_json(Json::object({{"message", std::move(message)}}));
+  return response;
+}
+
+stall::Limits limits_of(const VerifiedPod& pod) {
+  stall::Limits limits;
+  const auto threshold = parse_unsigned(pod.hang_threshold);
+  if (!threshold) return limits;
+  limits.threshold = std::chrono::seconds(std::clamp(*threshold, kMinThreshold, kMaxThreshold));
+  limits.period = std::min(limits.period, std::max(limits.threshold / 6, std::chrono::seconds(2)));
+  limits.start = std::max(limits.start, 2 * limits.threshold);
+  limits.busy = std::max(limits.busy, limits.threshold);
+  return limits;
+}
+
+}  // namespace
+
+HeartbeatStore::HeartbeatStore(kube::asio::io_context& io, kube::Clock& clock,
+                               std::shared_ptr<HeartbeatBoard> board, const kube::Log& log)
+    : io_(io),
+      clock_(clock),
+      board_(std::move(board)),
+      log_(log),
+      pause_(io.get_executor()),
+      tasks_(io.get_executor(), [this](std::string_view task, std::string_view what) {
+        is_deciding_ = false;
+        log_.error("task ended", {{"task", std::string(task)}, {"why", std::string(what)}});
+      }) {}
+
+ServerResponse HeartbeatStore::take(const kube::ObjectKey& trainjob, const VerifiedPod& pod,
+                                    std::string_view body) {
+  const Steady now = clock_.steady();
+  Job* const job = find_or_make(trainjob, pod, now);
+  if (!job) return refuse(503, "too many jobs report");
+  if (is_too_often(*job, pod.uid, now)) return refuse(429, "the pod reports too often");
+  const auto message = kube::parse_json(body, kMessageLimits);
+  if (!message) return refuse(422, message.error().message);
+  const auto answer = job->watch.take(*message, {pod.name, pod.uid, pod.node}, now);
+  if (!answer) return refuse(422, answer.error().message);
+  count_bytes(*job);
+  Json reply = Json::object({{"period", answer->period.count()}});
+  if (!answer->dump.empty()) reply.set("dump", answer->dump);
+  ServerResponse response;
+  response.body = kube::print_json(reply);
+  return response;
+}
+
+HeartbeatStore::Job* HeartbeatStore::find_or_make(const kube::ObjectKey& trainjob,
+                                                  const VerifiedPod& pod, Steady now) {
+  const auto at = jobs_.find(pod.trainjob_uid);
+  if (at != jobs_.end()) {
+    const bool is_heavy =
+        shares_[trainjob.ns].bytes >= kMaxBytesOfNamespace || total_.bytes >= kMaxBytes;
+    return is_heavy ? nullptr : at->second.get();
+  }
+  if (is_full(trainjob.ns)) return nullptr;
+  auto& job = jobs_[pod.trainjob_uid];
+  job = std::make_unique<Job>(trainjob, limits_of(pod), now);
+  ++shares_[trainjob.ns].jobs;
+  ++total_.jobs;
+  if (!is_deciding_ && !is_stopped_) is_deciding_ = tasks_.spawn("verdicts", decide_all());
+  return job.get();
+}
+
+bool HeartbeatStore::is_full(const std::string& ns) const {
+  if (total_.jobs >= kMaxJobs || total_.bytes >= kMaxBytes) return true;
+  const auto share = shares_.find(ns);
+  return share != shares_.end() &&
+         (share->second.jobs >= kMaxJobsOfNamespace || share->second.bytes >= kMaxBytesOfNamespace);
+}
+
+bool HeartbeatStore::is_too_often(Job& job, const std::string& pod_uid, Steady now) {
+  const bool is_known = job.messages.contains(pod_uid);
+  if (!is_known && job.messages.size() >= static_cast<std::size_t>(stall::kMaxRanks)) return true;
+  Messages& messages = job.messages[pod_uid];
+  if (!is_known || now - messages.since >= kWindow) messages = {now, 0};
+  return ++messages.count > kMaxMessages;
+}
+
+void HeartbeatStore::count_bytes(Job& job) {
+  const std::size_t bytes = job.watch.bytes();
+  Share& share = shares_[job.key.ns];
+  share.bytes += bytes - job.bytes;
+  total_.bytes += bytes - job.bytes;
+  job.bytes = bytes;
+}
+
+Task<void> HeartbeatStore::decide_all() {
+  while (!is_stopped_ && !jobs_.empty()) {
+    co_await pause_.wait_for(clock_, kTick);
+    const Steady now = clock_.steady();
+    for (auto& [uid, job] : jobs_) decide(uid, *job, now);
+    forget_silent(now);
+  }
+  is_deciding_ = false;
+}
+
+void HeartbeatStore::decide(const std::string& uid, Job& job, Steady now) {
+  // A verdict is due soon after the threshold has passed, not a period later.
+  const bool is_young = now - job.decided_at < job.pause;
+  if (is_young) return;
+  job.decided_at = now;
+  if (!job.watch.decide(now)) return;
+  const stall::Verdict& verdict = job.watch.verdict();
+  auto facts = std::make_shared<HeartbeatFacts>();
+  switch (verdict.phase) {
+    case stall::Phase::kUnknown:
+    case stall::Phase::kStalling:
+      return;  // the facts on the board stay
+    case stall::Phase::kStarting:
+    case stall::Phase::kRunning:
+    case stall::Phase::kEnded:
+      break;
+    case stall::Phase::kStalled: {
+      std::optional<kube::Time> since;
+      if (const auto at = job.watch.progress_at())
+        since = clock_.now() + std::chrono::duration_cast<std::chrono::microseconds>(*at - now);
+      facts->stall = stall_of(verdict, since);
+      break;
+    }
+  }
+  board_->put(uid, job.key, std::move(facts));
+}
+
+void HeartbeatStore::forget_silent(Steady now) {
+  for (auto at = jobs_.begin(); at != jobs_.end();) {
+    Job& job = *at->second;
+    if (now - job.watch.heard_at() < kForgetAfter) {
+      ++at;
+      continue;
+    }
+    const auto share = shares_.find(job.key.ns);
+    share->second.bytes -= job.bytes;
+    total_.bytes -= job.bytes;
+    --total_.jobs;
+    if (--share->second.jobs == 0) shares_.erase(share);
+    board_->forget(at->first);
+    at = jobs_.erase(at);
+  }
+}
+
+Task<void> HeartbeatStore::stop() {
+  is_stopped_ = true;
+  pause_.notify();
+  co_await tasks_.join();
+}
+
+}  // namespace trainer

@@ -1,0 +1,170 @@
+// Training processes get the reporter: Python files that say what each rank does, so that a hang
+// has a name (docs/reporter-protocol.md). Upstream has none.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kube/model/pod_template.hh"
+#include "kube/model/resources.hh"
+#include "runtimes/pipeline/plugin.hh"
+#include "runtimes/pipeline/switches.hh"
+#include "runtimes/views/labels.hh"
+#include "runtimes/views/text.hh"
+
+namespace trainer {
+
+// The build makes these from the Python files.
+namespace reporter {
+extern const std::string_view kSitecustomize;
+extern const std::string_view kReporter;
+extern const std::string_view kCounters;
+extern const std::string_view kSignals;
+extern const std::string_view kStacks;
+extern const std::string_view kPost;
+}  // namespace reporter
+
+namespace pipeline {
+namespace {
+
+constexpr std::string_view kDetectKey = "trainer.kubeflow.org/detect-hangs";
+constexpr std::string_view kVolume = "kubeflow-trainer-reporter";
+constexpr std::string_view kDirectory = "/var/run/kubeflow/trainer-reporter";
+constexpr std::string_view kServer = "KUBEFLOW_TRAINER_SERVER_URL";  // plugin progress sets it
+// The image's own PYTHONPATH stays behind it. A value in the pod would hide that of the image,
+// which nothing here knows, so `sh` extends it.
+constexpr std::string_view kScript =
+    "PYTHONPATH=/var/run/kubeflow/trainer-reporter${PYTHONPATH:+:$PYTHONPATH}; "
+    "export PYTHONPATH; exec \"$0\" \"$@\"";
+constexpr std::int32_t kMinThreshold = 10;
+constexpr std::int32_t kMaxThreshold = 86'400;
+
+std::string config_map_name(const TrainJob& job) {
+  return job.metadata.name + "-reporter";
+}
+
+bool is_asked_for(const Draft& draft) {
+  return draft.options.is_progress_enabled && is_switched_on(draft, kDetectKey, false);
+}
+
+std::optional<std::int32_t> threshold_of(std::string_view text) {
+  const auto seconds = parse_unsigned(text);
+  const bool is_usable = seconds && *seconds >= kMinThreshold && *seconds <= kMaxThreshold;
+  return is_usable ? seconds : std::nullopt;
+}
+
+DependentObject make_files(const TrainJob& job) {
+  DependentObject files;
+  files.is_needed = false;
+  files.resource = kube::kConfigMaps;
+  const auto text = [](std::string_view content) { return std::string(content); };
+  files.object = kube::Json::object(
+      {{"apiVersion", kube::kConfigMaps.api_version()},
+       {"kind", kube::kConfigMaps.kind},
+       {"metadata",
+        kube::Json::object({{"name", config_map_name(job)}, {"namespace", job.metadata.ns}})},
+       {"data", kube::Json::object({{"sitecustomize.py", text(reporter::kSitecustomize)},
+                                    {"trainer_reporter.py", text(reporter::kReporter)},
+                                    {"trainer_counters.py", text(reporter::kCounters)},
+                                    {"trainer_signals.py", text(reporter::kSignals)},
+                                    {"trainer_stacks.py", text(reporter::kStacks)},
+                                    {"trainer_post.py", text(reporter::kPost)}})}});
+  return files;
+}
+
+kube::Json volume_of(const TrainJob& job) {
+  // The object is optional: without it nothing is reported, and the training goes on.
+  return kube::Json::object(
+      {{"name", kVolume},
+       {"configMap", kube::Json::object({{"name", config_map_name(job)}, {"optional", true}})}});
+}
+
+// A container without a command runs the image's entrypoint, which nothing can extend here.
+bool can_report(const kube::Json& container) {
+  return container.get_string("name") == kNode && !container.get_array("command").empty() &&
+         kube::find_env(container, kServer) != nullptr;
+}
+
+void add_reporter(ContainerEdit& container) {
+  kube::Json command = kube::Json::array({"sh", "-c", kScript});
+  for (const kube::Json& word : container.json().get_array("command")) command.push_back(word);
+  container.set("command", std::move(command));
+  container.env("KUBEFLOW_TRAINER_REPORTER", "1");
+  container.mount(
+      kube::Json::object({{"name", kVolume}, {"mountPath", kDirectory}, {"readOnly", true}}));
+}
+
+class Reporter final : public Plugin {
+ public:
+  std::string_view source() const override { return "plugin reporter"; }
+  bool is_active(const Draft& draft) const override {
+    return draft.find_ancestor(kTrainerStep) && find_setting(draft, kDetectKey);
+  }
+  void enforce_pod_spec(Draft& draft) const override;
+  void add_dependents(Draft& draft) const override;
+  void validate(const Draft& draft, kube::FieldErrors& errors) const override;
+  void warn(const Draft& draft, std::vector<std::string>& warnings) const override;
+  void warn_inactive(const Draft& draft, std::vector<std::string>& warnings) const override;
+};
+
+}  // namespace
+
+void Reporter::enforce_pod_spec(Draft& draft) const {
+  if (!is_asked_for(draft)) return;
+  const auto threshold = find_setting(draft, kHangThresholdKey);
+  for (std::size_t i = 0; i < draft.pod_sets.size(); ++i) {
+    if (draft.pod_sets[i].ancestor != kTrainerStep) continue;
+    const kube::Json* const found = draft.container(i, kNode);
+    if (!found || !can_report(*found)) continue;
+    draft.upsert_volume(i, volume_of(draft.job), source());
+    if (threshold && threshold_of(threshold->value))
+      draft.set_entry(i, "metadata", "annotations", kHangThresholdKey, threshold->value, source());
+    if (auto container = draft.edit(i, kNode, source())) add_reporter(*container);
+  }
+}
+
+void Reporter::add_dependents(Draft& draft) const {
+  if (!is_asked_for(draft)) return;
+  for (std::size_t i = 0; i < draft.pod_sets.size(); ++i) {
+    const kube::Json* const container = draft.container(i, kNode);
+    if (container && kube::find_env(*container, "KUBEFLOW_TRAINER_REPORTER"))
+      return draft.dependents.push_back(make_files(draft.job));
+  }
+}
+
+void Reporter::validate(const Draft& draft, kube::FieldErrors& errors) const {
+  check_switch(draft, kDetectKey, errors);
+  const auto threshold = find_setting(draft, kHangThresholdKey);
+  if (threshold && !threshold_of(threshold->value))
+    errors.push_back(kube::invalid(threshold->path, threshold->value,
+                                   fmt::format("must be a whole number of seconds from {} to {}",
+                                               kMinThreshold, kMaxThreshold)));
+}
+
+void Reporter::warn(const Draft& draft, std::vector<std::string>& warnings) const {
+  if (!is_switched_on(draft, kDetectKey, false)) return;
+  const auto setting = find_setting(draft, kDetectKey);
+  // A runtime asks for all its jobs, wherever it is installed.
+  if (!setting->path.starts_with("metadata.")) return;
+  if (!draft.options.is_progress_enabled) {
+    warnings.push_back(
+        fmt::format("{}: hangs are not detected, since this installation runs no status server: "
+                    "statusServer.enabled in its configuration starts it",
+                    setting->path));
+  }
+}
+
+void Reporter::warn_inactive(const Draft& draft, std::vector<std::string>& warnings) const {
+  if (const auto setting = find_setting(draft, kHangThresholdKey))
+    warnings.push_back(
+        fmt::format("{} has no effect without annotation {}", setting->path, kDetectKey));
+}
+
+std::unique_ptr<const Plugin> make_reporter() {
+  return std::make_unique<Reporter>();
+}
+
+}  // namespace pipeline
+}  // namespace trainer

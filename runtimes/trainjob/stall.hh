@@ -1,0 +1,30 @@
+// The verdict on a job's ranks becomes a part of its status (docs/users/hangs.md). Pure.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+
+#include "api/trainjob.hh"
+#include "kube/model/time.hh"
+#include "runtimes/stall/verdict.hh"
+
+namespace trainer {
+
+// The ranks' heartbeats say this of a job now.
+struct HeartbeatFacts {
+  std::optional<StallStatus> stall;  // without summary; nullopt if a rank makes steps
+};
+
+// Returns a stalled verdict in the bounds of a status, without `summary`. `since` is the time of
+// the last step.
+StallStatus stall_of(const stall::Verdict& verdict, std::optional<kube::Time> since);
+
+// Returns "stalled 12m (rank 5)". The time is rounded down, more so the longer it is, since each
+// change of it is a write.
+std::string summary_of(const StallStatus& stall, kube::Time now);
+
+// Returns after which time that text changes.
+std::chrono::seconds summary_lasts(const StallStatus& stall, kube::Time now);
+
+}  // namespace trainer

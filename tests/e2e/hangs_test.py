@@ -1,0 +1,86 @@
+#!/usr/bin/python3
+"""Training processes hang in real pods, and the controller names the rank and its line (docs/users/hangs.md).
+
+run calls it. Two nodes of two processes train with gloo; one rank does what each test says. The threshold is short.
+"""
+import json
+import os
+import pathlib
+import sys
+
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1] / folder) for folder in ("cluster", "conformance")]
+import harness  # noqa: E402
+from hanging import HANGS, check_suspect, job  # noqa: E402
+from harness import ROOT, TRAINER, run, wait_until  # noqa: E402
+
+SYSTEM = harness.Cluster("kubeflow-system")
+MANAGER = "kubeflow-trainer-controller-manager"
+
+
+def with_status_server():
+    """The controller takes reports; returns a function that puts the configuration back."""
+    run("kubectl", "apply", "--server-side", "-k", str(ROOT / "tests/e2e/manager"))
+    run("kubectl", "apply", "--server-side", "-k", str(ROOT / "tests/cluster/runtimes"))
+    key, config = "controller_manager_config.yaml", SYSTEM.get("configmap", "kubeflow-trainer-config")
+
+    def restart_with(text):
+        SYSTEM.kubectl("patch", "configmap/kubeflow-trainer-config", "--type=merge", "-p", json.dumps({"data": {key: text}}))
+        SYSTEM.kubectl("rollout", "restart", f"deployment/{MANAGER}")
+        SYSTEM.kubectl("rollout", "status", f"deployment/{MANAGER}", "--timeout=90s")
+
+    restart_with(config["data"][key].replace("statusServer:\n", "statusServer:\n  enabled: true\n"))
+    return lambda: restart_with(config["data"][key])
+
+
+def stall_of(cluster, name):
+    return ((cluster.get("trainjob", name) or {}).get("status") or {}).get("stall")
+
+
+def printed(cluster, name):
+    return run(TRAINER, "logs", "-n", cluster.namespace, name, check=False).stdout
+
+
+SAMPLED = ("skip", "worker", "stop")   # without LONG
+
+
+def check_hang(cluster, case):
+    name = f"hang-{case}"
+    cluster.apply(job(name, case))
+    stall = wait_until(f"{name} stalls", lambda: stall_of(cluster, name), seconds=240, every=0.5)
+    check_suspect(stall, case, printed(cluster, name))
+    assert stall["suspects"][0]["pod"].startswith(f"{name}-node-0-1-"), stall
+    why = run(TRAINER, "why", "-n", cluster.namespace, name, check=False).stdout
+    assert "(Stalled)" in why and "rank 2" in why, why
+    columns = run("kubectl", "-n", cluster.namespace, "get", "trainjob", name).stdout
+    assert "stalled" in columns and "(rank 2)" in columns, columns
+    cluster.kubectl("delete", "trainjob", name, "--wait=false")
+    return stall
+
+
+def test_the_rank_that_hangs_is_named(cluster):
+    restore = with_status_server()
+    try:
+        for case in HANGS if os.environ.get("LONG") else SAMPLED:
+            print(case, json.dumps(check_hang(cluster, case)["suspects"]), flush=True)
+    finally:
+        restore()
+
+
+def test_phases_without_steps_are_no_hang(cluster):
+    """Rank 0 writes a checkpoint for three thresholds while the others wait in a barrier; then the job goes on and ends."""
+    restore = with_status_server()
+    try:
+        cluster.apply(job("saves", "checkpoint"), job("plain", "none"))
+        seen = []
+        for name in ("saves", "plain"):
+            wait_until(f"{name} is Complete", lambda: seen.append(stall_of(cluster, name)) or cluster.condition("trainjob", name, "Complete"),
+                       seconds=300, every=1)
+            assert printed(cluster, name).count("trained") == 4, printed(cluster, name)
+        assert not any(seen), seen
+        assert "Stalled" not in run("kubectl", "-n", cluster.namespace, "get", "events").stdout
+    finally:
+        restore()
+
+
+if __name__ == "__main__":
+    harness.main(__file__)

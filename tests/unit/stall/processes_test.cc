@@ -1,0 +1,174 @@
+// Messages of several processes, attempts and pods: one of them counts for each rank.
+#include "tests/support/catch.hh"
+#include "tests/unit/stall/job.hh"
+
+namespace trainer::stall::test {
+namespace {
+
+using std::chrono::seconds;
+
+// Sends one message of a process, and returns whether it was answered.
+bool say(Job& job, Process& process) {
+  const auto answer = job.watch->take(job.message_of(process), process.sender, job.now);
+  ++process.sent;
+  return answer.has_value();
+}
+
+std::int32_t steps_after(Job& job, Process& process, std::int64_t steps) {
+  process.steps = steps;
+  CHECK(say(job, process));
+  return job.watch->steps();
+}
+
+TEST_CASE("reports of a higher attempt replace all of a lower one") {
+  Job job(2);
+  CHECK(steps_after(job, job.ranks[0], 50) == 50);
+  job.attempt = "1";
+  CHECK(steps_after(job, job.ranks[0], 3) == 3);
+  job.restart = "2";
+  CHECK(steps_after(job, job.ranks[0], 2) == 2);
+  job.attempt = "";
+  CHECK(steps_after(job, job.ranks[0], 90) == 2);
+  job.attempt = "1";
+  job.restart = "1";
+  CHECK(steps_after(job, job.ranks[1], 90) == 2);
+  job.attempt = "2";
+  job.restart = "";
+  CHECK(steps_after(job, job.ranks[1], 1) == 1);
+}
+
+TEST_CASE("a message that is repeated or late is ignored") {
+  Job job(1);
+  Process& process = job.ranks[0];
+  process.sent = 7;
+  CHECK(steps_after(job, process, 5) == 5);
+  process.sent = 7;
+  CHECK(steps_after(job, process, 9) == 5);
+  process.sent = 6;
+  CHECK(steps_after(job, process, 9) == 5);
+  process.sent = 8;
+  CHECK(steps_after(job, process, 6) == 6);
+}
+
+TEST_CASE("of two processes of one pod the younger counts, and the older does not come back") {
+  Job job(1);
+  Process younger = job.ranks[0];
+  younger.born = "b2";
+  CHECK(steps_after(job, job.ranks[0], 5) == 5);
+  CHECK(steps_after(job, younger, 7) == 7);
+  CHECK(steps_after(job, job.ranks[0], 99) == 7);
+  job.now += seconds(1000);
+  CHECK(steps_after(job, job.ranks[0], 99) == 7);
+  CHECK(steps_after(job, younger, 8) == 8);
+}
+
+TEST_CASE("a process of another pod counts only if the first is silent") {
+  Job job(1);
+  Process other = job.ranks[0];
+  other.sender = {"job-node-9", "uid-9", "machine-9"};
+  CHECK(steps_after(job, job.ranks[0], 5) == 5);
+  CHECK(steps_after(job, other, 7) == 5);
+  job.now += seconds(54);
+  CHECK(steps_after(job, other, 7) == 5);
+  job.now += seconds(2);
+  CHECK(steps_after(job, other, 7) == 7);
+  CHECK(steps_after(job, job.ranks[0], 9) == 7);
+}
+
+TEST_CASE("the youngest process says how many ranks there are") {
+  Job job(4);
+  for (Process& process : job.ranks) CHECK(say(job, process));
+  job.now += seconds(1);
+  job.watch->decide(job.now);
+  CHECK(job.watch->verdict().world == 4);
+  job.world = 2;
+  job.ranks[0].born = "b2";
+  CHECK(say(job, job.ranks[0]));
+  job.watch->decide(job.now);
+  CHECK(job.watch->verdict().world == 2);
+  job.world = 4;
+  CHECK(say(job, job.ranks[3]));
+  job.watch->decide(job.now);
+  CHECK(job.watch->verdict().world == 2);
+}
+
+TEST_CASE("an agent speaks only of the processes that it started") {
+  Job job(4);
+  job.run(100);
+  job.stop(kAllReduce);
+  job.ranks[2].state = "T";
+  job.run(300);
+  const auto stopped_by = [&job](std::string pod, Sender sender, std::string born) {
+    job.ranks[2].born = std::move(born);
+    const kube::Json agent = job.agent_of(pod, false);
+    CHECK(job.watch->take(agent, sender, job.now));
+    job.now += seconds(1);
+    job.watch->decide(job.now);
+    return job.watch->verdict().rule == Rule::kStopped;
+  };
+  job.ranks[2].is_heard = false;
+  job.run(40);
+  CHECK_FALSE(stopped_by("job-node-2", job.ranks[1].sender, "b1"));
+  CHECK_FALSE(stopped_by("job-node-2", job.ranks[2].sender, "b0"));
+}
+
+TEST_CASE("an agent's word is overtaken by a heartbeat, and grows old") {
+  Job job(2);
+  job.add_agents();
+  job.run(100);
+  job.stop(kAllReduce);
+  job.ranks[1].state = "T";  // for a moment, as a profiler does it
+  job.run(400);
+  CHECK(name_of(job.watch->verdict().rule) == "SamePlace");
+}
+
+TEST_CASE("stacks are asked for in a stall only, with a new id each four periods") {
+  Job job(2);
+  job.run(300);
+  const auto asked = [&job] {
+    const auto answer = job.watch->take(job.message_of(job.ranks[0]), job.ranks[0].sender, job.now);
+    CHECK(answer->period == seconds(15));
+    return answer->dump;
+  };
+  CHECK(asked().empty());
+  job.stop(kAllReduce);
+  job.run(240);
+  CHECK(asked().empty());
+  job.run(60);
+  const std::string first = asked();
+  CHECK_FALSE(first.empty());
+  job.run(30);
+  CHECK(asked() == first);
+  job.run(40);
+  CHECK(asked() != first);
+  CHECK(asked().size() < 32);
+}
+
+TEST_CASE("stacks that nothing asked for are not kept") {
+  Job job(2);
+  job.run(100);
+  const kube::Json message = job.message_of(job.ranks[0], "s1");
+  CHECK(job.watch->take(message, job.ranks[0].sender, job.now));
+  CHECK(job.watch->stacks().get_array("ranks").empty());
+  job.stop(kAllReduce);
+  job.run(400);
+  job.ranks[0].sent += 10;
+  const kube::Json later = job.message_of(job.ranks[0], "other");
+  const std::size_t bytes = job.watch->bytes();
+  CHECK(job.watch->take(later, job.ranks[0].sender, job.now));
+  CHECK(job.watch->bytes() == bytes);
+}
+
+TEST_CASE("a change of the verdict is said once") {
+  Job job(4);
+  job.run(100);
+  job.stop(kAllReduce);
+  job.leave(2, kLoad);
+  job.run(400);
+  const int changes = job.changes;
+  job.run(600);
+  CHECK(job.changes == changes);
+}
+
+}  // namespace
+}  // namespace trainer::stall::test

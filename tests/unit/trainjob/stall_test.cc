@@ -1,0 +1,162 @@
+// The verdict on a job's ranks is in its status while the job makes no step.
+#include "runtimes/trainjob/stall.hh"
+
+#include <algorithm>
+
+#include "tests/support/catch.hh"
+#include "tests/unit/trainjob/world.hh"
+
+namespace trainer::test {
+namespace {
+
+using kube::Json;
+using stall::Rule;
+using namespace std::chrono_literals;
+using Reasons = std::vector<std::string>;
+
+stall::Verdict stalled(Rule rule, std::vector<stall::Suspect> suspects) {
+  stall::Verdict verdict;
+  verdict.phase = stall::Phase::kStalled;
+  verdict.rule = rule;
+  verdict.suspect_count = static_cast<std::int32_t>(suspects.size());
+  verdict.suspects = std::move(suspects);
+  verdict.groups = {{"train.py:88 step", 3, {0, 1, 3}}, {"data.py:7 fetch", 1, {2}}};
+  verdict.group_count = 2;
+  verdict.world = 4;
+  return verdict;
+}
+
+stall::Suspect suspect(std::int32_t rank, Rule rule, std::string line, std::string where = "") {
+  stall::Suspect suspect;
+  suspect.rank = rank;
+  suspect.pod = "j-node-0-1-x";
+  suspect.node = "worker-1";
+  suspect.rule = rule;
+  suspect.line = std::move(line);
+  suspect.where = std::move(where);
+  return suspect;
+}
+
+// A job of which one pod runs.
+World running() {
+  World world;
+  world.settle();
+  for (std::int32_t index : {0, 1}) {
+    PodSpec pod;
+    pod.name = "j-node-0-" + std::to_string(index) + "-x";
+    pod.index = index;
+    pod.phase = "Running";
+    pod.node_name = "worker-" + std::to_string(index);
+    pod.is_ready = true;
+    world.put_pod(pod);
+  }
+  world.settle();
+  return world;
+}
+
+HeartbeatFacts facts_at(kube::Time since) {
+  HeartbeatFacts facts;
+  facts.stall = stall_of(
+      stalled(Rule::kNotWaiting, {suspect(2, Rule::kNotWaiting, "data.py:7 fetch")}), since);
+  return facts;
+}
+
+TEST_CASE("a verdict becomes a status for people", "[stall]") {
+  const StallStatus status =
+      stall_of(stalled(Rule::kNotWaiting,
+                       {suspect(2, Rule::kNotWaiting, "data.py:7 fetch", "worker process 71")}),
+               kube::Time::parse("2027-01-15T08:00:00.7Z"));
+  CHECK(status.since == kube::Time::parse("2027-01-15T08:00:00Z"));
+  CHECK(status.reason == "NotWaiting");
+  CHECK(status.message ==
+        "rank 2 (pod j-node-0-1-x, node worker-1) does not wait while the others do, at data.py:7 "
+        "fetch (worker process 71)");
+  REQUIRE(status.groups.size() == 2);
+  CHECK(status.groups[0].ranks == "0-1, 3");
+  CHECK(status.groups[0].count == 3);
+  CHECK(stall_of(stalled(Rule::kStopped, {suspect(1, Rule::kStopped, "a.py:1 f", "last seen")}), {})
+            .message ==
+        "rank 1 (pod j-node-0-1-x, node worker-1) is stopped, by a signal or a debugger; last seen "
+        "at a.py:1 f");
+  CHECK(stall_of(stalled(Rule::kSamePlace, {}), {}).message.find("network") != std::string::npos);
+  CHECK(stall_of(stalled(Rule::kUndecided, {}), {}).message.find("do not say") !=
+        std::string::npos);
+}
+
+TEST_CASE("the summary says how long, rounded down, and changes when it says", "[stall]") {
+  const kube::Time since = *kube::Time::parse("2027-01-15T08:00:00Z");
+  const StallStatus status = *facts_at(since).stall;
+  struct Row {
+    std::chrono::seconds after;
+    const char* text;
+    std::chrono::seconds lasts;
+  };
+  const Row rows[] = {
+      {-5s, "stalled (rank 2)", 60s},
+      {59s, "stalled (rank 2)", 1s},
+      {312s, "stalled 5m (rank 2)", 48s},
+      {14min, "stalled 10m (rank 2)", 1min},
+      {59min, "stalled 55m (rank 2)", 1min},
+      {119min, "stalled 1h (rank 2)", 1min},
+      {23h + 1s, "stalled 23h (rank 2)", 3599s},
+      {49h, "stalled 2d (rank 2)", 23h},
+  };
+  for (const Row& row : rows) {
+    INFO(row.text);
+    CHECK(summary_of(status, since + row.after) == row.text);
+    CHECK(summary_lasts(status, since + row.after) == row.lasts);
+  }
+}
+
+TEST_CASE("a job that stalls says so until it makes steps", "[stall]") {
+  World world = running();
+  const HeartbeatFacts stalls = facts_at(world.now);
+  world.advance(300s);
+  world.heartbeats = &stalls;
+  TrainJobPlan plan = world.reconcile();
+  CHECK(reasons_of(plan) == Reasons{"Stalled"});
+  CHECK(plan.requeue_after == 60s);
+  CHECK(world.phase() == "Running");
+  CHECK(world.status().get("stall").get_string("summary") == "stalled 5m (rank 2)");
+  CHECK(world.settle().empty());
+  CHECK(world.status().get("conditions").empty());
+
+  // The time goes on, and nothing else.
+  world.advance(60s);
+  CHECK(reasons_of(world.reconcile()).empty());
+  CHECK(world.status().get("stall").get_string("summary") == "stalled 6m (rank 2)");
+
+  // A new process knows nothing yet.
+  world.restart();
+  world.heartbeats = nullptr;
+  CHECK(world.settle().empty());
+  CHECK(world.status().find("stall"));
+
+  const HeartbeatFacts runs;
+  world.heartbeats = &runs;
+  CHECK(reasons_of(world.reconcile()) == Reasons{"Resumed"});
+  CHECK_FALSE(world.status().find("stall"));
+  CHECK(world.settle().empty());
+}
+
+TEST_CASE("a suspended job does not stall, and a failed one keeps who did", "[stall]") {
+  World world = running();
+  const HeartbeatFacts stalls = facts_at(world.now);
+  world.heartbeats = &stalls;
+  world.settle();
+  REQUIRE(world.status().find("stall"));
+  World suspended = world;
+  suspended.set_spec("suspend", true);
+  suspended.settle();
+  CHECK_FALSE(suspended.status().find("stall"));
+
+  world.set_jobset_status(
+      yaml("{conditions: [{type: Failed, status: 'True', reason: FailedJobs, message: m, "
+           "lastTransitionTime: '2027-01-15T08:10:00Z'}]}"));
+  world.settle();
+  CHECK(world.phase() == "Failed");
+  CHECK(world.status().get("stall").get_string("reason") == "NotWaiting");
+}
+
+}  // namespace
+}  // namespace trainer::test
