@@ -262,6 +262,7 @@ class TrainJobPlanner {
 
   // A finished job keeps what was seen last: it may be why it failed.
   void settle_stall() {
+    if (!after_.stall && !observed_.heartbeats) return;  // this is so nearly always
     if (is_finished(after_)) return;
     const bool may_run = jobset_ && !observed_.job.is_suspended();
     if (!may_run || after_.restarts != before_.restarts)
