@@ -353,10 +353,4 @@ std::string_view name_of(Rule rule) {
   return kNames.at(static_cast<std::size_t>(rule));
 }
 
-std::string_view name_of(Phase phase) {
-  constexpr std::array<std::string_view, 6> kNames{"Unknown",  "Starting", "Running",
-                                                   "Stalling", "Stalled",  "Ended"};
-  return kNames.at(static_cast<std::size_t>(phase));
-}
-
 }  // namespace trainer::stall

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <limits>
 #include <utility>
 
 namespace trainer::stall {
@@ -328,11 +327,6 @@ void Watch::renew_request(SteadyTime now) {
 
 std::optional<SteadyTime> Watch::progress_at() const {
   return progress_at_;
-}
-
-std::int32_t Watch::steps() const {
-  return static_cast<std::int32_t>(
-      std::min<std::int64_t>(steps_, std::numeric_limits<std::int32_t>::max()));
 }
 
 std::size_t Watch::bytes() const {

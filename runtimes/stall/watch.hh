@@ -47,7 +47,7 @@ class Watch {
   // Returns the ranks with all their threads and children, for people.
   kube::Json stacks() const;
   // The highest count of steps in this attempt; 0 before the first.
-  std::int32_t steps() const;
+  std::int64_t steps() const { return steps_; }
 
  private:
   // The word of the agent that started a rank, about one process.
@@ -115,8 +115,8 @@ class Watch {
   SteadyTime heard_at_;
   SteadyTime rank_heard_at_;
   SteadyTime awake_at_;  // no time before it counts as idle: the job as a whole may have slept
-  std::optional<SteadyTime> progress_at_;
   std::int64_t steps_ = 0;
+  std::optional<SteadyTime> progress_at_;
   Ranks ranks_;
   std::map<std::int32_t, Whole> whole_;
   std::optional<Request> request_;

@@ -27,6 +27,12 @@ const Frames kLoader{
 const Frames kJoin{"/usr/lib/python3.11/threading.py:1112 join", "/app/train.py:65 main"};
 #undef DIST
 
+std::string_view name_of(Phase phase) {
+  constexpr std::array<std::string_view, 6> kNames{"Unknown",  "Starting", "Running",
+                                                   "Stalling", "Stalled",  "Ended"};
+  return kNames.at(static_cast<std::size_t>(phase));
+}
+
 Job::Job(std::int32_t count, Limits the_limits, std::int32_t ranks_per_pod)
     : limits(the_limits), now(std::chrono::hours(1000)), world(count) {
   watch.emplace(limits, now);

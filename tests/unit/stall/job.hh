@@ -8,6 +8,7 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -15,6 +16,9 @@
 #include "runtimes/stall/watch.hh"
 
 namespace trainer::stall::test {
+
+std::string_view name_of(Phase phase);  // "Stalled", ...
+using stall::name_of;
 
 using Frames = std::vector<std::string>;
 

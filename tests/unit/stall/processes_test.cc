@@ -14,7 +14,7 @@ bool say(Job& job, Process& process) {
   return answer.has_value();
 }
 
-std::int32_t steps_after(Job& job, Process& process, std::int64_t steps) {
+std::int64_t steps_after(Job& job, Process& process, std::int64_t steps) {
   process.steps = steps;
   CHECK(say(job, process));
   return job.watch->steps();
