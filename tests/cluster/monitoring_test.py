@@ -37,7 +37,7 @@ PROMTOOL = os.environ.get("PROMTOOL", "promtool")
 # Alerts that nothing in the run below causes, those that it causes, by what each names, and those that depend on how busy this machine is.
 QUIET = {"TrainerDown", "TrainerHasNoLeader", "TrainerHasTwoLeaders", "TrainerHasABug", "TrainerWatchIsSilent", "TrainerCertificateEnds",
          "TrainerAdmissionFails", "TrainerIsCrowded", "TrainerStatusIsRefused", "TrainerMemoryIsHigh", "TrainingJobsFail", "TrainingJobsRestart",
-         "TrainingJobsStartSlowly"}
+         "TrainingJobsStartSlowly", "TrainingJobsStall"}
 CAUSED = {"TrainingJobsAreBlocked": ("TrainJob", "JobSetNameTaken"), "TrainingJobsHaveNoRoom": ("TrainJob", "Unschedulable"),
           "TrainingJobsDoNotStart": ("TrainJob", "ImagePullFailed")}
 FAILURES = {("TrainJob", "FailedJobs"): 1, ("JobSet", "FailedJobs"): 1, ("PyTorchJob", "BackoffLimitExceeded"): 1}

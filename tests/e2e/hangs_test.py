@@ -9,9 +9,10 @@ import pathlib
 import sys
 
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1] / folder) for folder in ("cluster", "conformance")]
+import deployment_test  # noqa: E402
 import harness  # noqa: E402
 from hanging import HANGS, check_suspect, job  # noqa: E402
-from harness import ROOT, TRAINER, run, wait_until  # noqa: E402
+from harness import TRAINER, run, wait_until  # noqa: E402
 
 SYSTEM = harness.Cluster("kubeflow-system")
 MANAGER = "kubeflow-trainer-controller-manager"
@@ -19,14 +20,20 @@ MANAGER = "kubeflow-trainer-controller-manager"
 
 def with_status_server():
     """The controller takes reports; returns a function that puts the configuration back."""
-    run("kubectl", "apply", "--server-side", "-k", str(ROOT / "tests/e2e/manager"))
-    run("kubectl", "apply", "--server-side", "-k", str(ROOT / "tests/cluster/runtimes"))
+    if not SYSTEM.get("deployment", MANAGER):
+        deployment_test.test_installs_and_becomes_ready(None)
     key, config = "controller_manager_config.yaml", SYSTEM.get("configmap", "kubeflow-trainer-config")
 
     def restart_with(text):
         SYSTEM.kubectl("patch", "configmap/kubeflow-trainer-config", "--type=merge", "-p", json.dumps({"data": {key: text}}))
         SYSTEM.kubectl("rollout", "restart", f"deployment/{MANAGER}")
         SYSTEM.kubectl("rollout", "status", f"deployment/{MANAGER}", "--timeout=90s")
+        wait_until("the new pod leads", leads, seconds=90)
+
+    def leads():
+        pods = SYSTEM.list("pods", "-l", "app.kubernetes.io/component=manager")
+        holder = (SYSTEM.get("lease", "trainer.kubeflow.org") or {}).get("spec", {}).get("holderIdentity") or ""
+        return len(pods) == 1 and holder.startswith(pods[0]["metadata"]["name"])
 
     restart_with(config["data"][key].replace("statusServer:\n", "statusServer:\n  enabled: true\n"))
     return lambda: restart_with(config["data"][key])
@@ -80,6 +87,10 @@ def test_phases_without_steps_are_no_hang(cluster):
         assert "Stalled" not in run("kubectl", "-n", cluster.namespace, "get", "events").stdout
     finally:
         restore()
+
+
+def test_uninstalls(_):
+    deployment_test.test_uninstalls(None)
 
 
 if __name__ == "__main__":
