@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 """Training processes of local mode hang, and the daemon names the rank and its line; they report progress (docs/users/hangs.md)."""
+import os
 import subprocess
 import textwrap
 import time
@@ -22,6 +23,9 @@ REPORT = textwrap.dedent("""
     print("answer", urllib.request.urlopen(asked, context=context, timeout=20).status)
     print("paths", os.environ.get("PYTHONPATH"))
 """)
+
+
+GRACE = 10 if os.environ.get("LONG") else 45   # seconds; stages of ./check run beside each other
 
 
 def kube_env(local):
@@ -59,12 +63,12 @@ def check_hang(local, case):
 
 
 def loader(local, tier):
-    """Rank 2 sleeps in the loader, and is named within ten seconds of the threshold."""
+    """Rank 2 sleeps in the loader, and is named soon after the threshold: within ten seconds on a machine that does nothing else."""
     begin(local, tier)
     local.create(job("loader", "loader", folder="."))
     wait_until("rank 2 sleeps", lambda: "rank 2 fetches" in printed(local, "loader"), 90, shown=lambda: printed(local, "loader"))
     began = time.monotonic()
-    stall = wait_until("the job stalls", lambda: stall_of(local, "loader"), THRESHOLD + 10, shown=lambda: printed(local, "loader"))
+    stall = wait_until("the job stalls", lambda: stall_of(local, "loader"), THRESHOLD + GRACE, shown=lambda: printed(local, "loader"))
     print(f"tier {local.daemon()['tier']}: named after {time.monotonic() - began:.1f} s")
     check_suspect(stall, "loader", printed(local, "loader"))
     said = why(local, "loader")
