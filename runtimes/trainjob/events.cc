@@ -66,8 +66,10 @@ std::vector<kube::PlannedEvent> events_between(const TrainJobStatus& before,
   }
   if (after.phase == "Running" && before.phase != "Running")
     events.push_back(event("Normal", "Running", after.message));
-  // The same word as after a suspension: the job goes on.
-  if (before.stall && !after.stall)
+  // The same word as after a suspension: the job goes on. A suspension or a restart ends a stall
+  // without a step.
+  const bool goes_on = after.phase == "Running" && after.restarts == before.restarts;
+  if (before.stall && !after.stall && goes_on)
     events.push_back(event("Normal", "Resumed", "the training makes steps again"));
   if (blocked) {
     if (!blocked->is_recorded && (after.reason != before.reason || after.message != before.message))

@@ -147,7 +147,7 @@ TEST_CASE("a suspended job does not stall, and a failed one keeps who did", "[st
   REQUIRE(world.status().find("stall"));
   World suspended = world;
   suspended.set_spec("suspend", true);
-  suspended.settle();
+  CHECK(suspended.settle() == Reasons{"Suspended"});
   CHECK_FALSE(suspended.status().find("stall"));
 
   world.set_jobset_status(
