@@ -50,14 +50,8 @@ Result<std::unique_ptr<kube::HttpServer>> ReportServer::serve(unsigned short por
 
 Result<void> ReportServer::listen() {
   const unsigned short kept = kept_port(server_.state(), kReportsPortFile);
-  auto http = serve(kept);
-  // The port of a daemon that was killed is free a moment after its lock.
-  for (int tries = 0; !http && kept != 0 && tries < 20; ++tries) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    http = serve(kept);
-  }
   // Jobs that run report nothing any more if another program has the port.
-  if (!http && kept != 0) http = serve(0);
+  auto http = listen_on_kept(kept, [this](unsigned short wanted) { return serve(wanted); });
   if (!http) return tl::unexpected(http.error());
   http_ = std::move(*http);
   if (port() == kept) return {};

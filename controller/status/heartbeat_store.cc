@@ -1,7 +1,5 @@
 #include "controller/status/heartbeat_store.hh"
 
-#include <algorithm>
-#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -20,8 +18,6 @@ constexpr auto kTick = std::chrono::seconds(1);
 constexpr auto kForgetAfter = std::chrono::minutes(30);
 // A dump of 32 threads has some 1,600 frames.
 constexpr kube::JsonLimits kMessageLimits{.max_bytes = 65'536, .max_depth = 8, .max_values = 4'000};
-constexpr std::int32_t kMinThreshold = 10;
-constexpr std::int32_t kMaxThreshold = 86'400;
 
 ServerResponse refuse(int status, std::string message) {
   ServerResponse response;
@@ -31,22 +27,15 @@ ServerResponse refuse(int status, std::string message) {
 }
 
 stall::Limits limits_of(const VerifiedPod& pod) {
-  stall::Limits limits;
   const auto threshold = parse_unsigned(pod.hang_threshold);
-  if (!threshold) return limits;
-  limits.threshold = std::chrono::seconds(std::clamp(*threshold, kMinThreshold, kMaxThreshold));
-  limits.period = std::min(limits.period, std::max(limits.threshold / 6, std::chrono::seconds(2)));
-  limits.start = std::max(limits.start, 2 * limits.threshold);
-  limits.busy = std::max(limits.busy, limits.threshold);
-  return limits;
+  return threshold ? stall::limits_of(*threshold) : stall::Limits();
 }
 
 }  // namespace
 
 HeartbeatStore::HeartbeatStore(kube::asio::io_context& io, kube::Clock& clock,
                                std::shared_ptr<HeartbeatBoard> board, const kube::Log& log)
-    : io_(io),
-      clock_(clock),
+    : clock_(clock),
       board_(std::move(board)),
       log_(log),
       pause_(io.get_executor()),
@@ -76,12 +65,11 @@ ServerResponse HeartbeatStore::take(const kube::ObjectKey& trainjob, const Verif
 HeartbeatStore::Job* HeartbeatStore::find_or_make(const kube::ObjectKey& trainjob,
                                                   const VerifiedPod& pod, Steady now) {
   const auto at = jobs_.find(pod.trainjob_uid);
-  if (at != jobs_.end()) {
-    const bool is_heavy =
-        shares_[trainjob.ns].bytes >= kMaxBytesOfNamespace || total_.bytes >= kMaxBytes;
-    return is_heavy ? nullptr : at->second.get();
-  }
-  if (is_full(trainjob.ns)) return nullptr;
+  const auto share = shares_.find(trainjob.ns);
+  const Share used = share == shares_.end() ? Share() : share->second;
+  if (total_.bytes >= kMaxBytes || used.bytes >= kMaxBytesOfNamespace) return nullptr;
+  if (at != jobs_.end()) return at->second.get();
+  if (total_.jobs >= kMaxJobs || used.jobs >= kMaxJobsOfNamespace) return nullptr;
   auto& job = jobs_[pod.trainjob_uid];
   job = std::make_unique<Job>(trainjob, limits_of(pod), now);
   ++shares_[trainjob.ns].jobs;
@@ -90,18 +78,15 @@ HeartbeatStore::Job* HeartbeatStore::find_or_make(const kube::ObjectKey& trainjo
   return job.get();
 }
 
-bool HeartbeatStore::is_full(const std::string& ns) const {
-  if (total_.jobs >= kMaxJobs || total_.bytes >= kMaxBytes) return true;
-  const auto share = shares_.find(ns);
-  return share != shares_.end() &&
-         (share->second.jobs >= kMaxJobsOfNamespace || share->second.bytes >= kMaxBytesOfNamespace);
-}
-
 bool HeartbeatStore::is_too_often(Job& job, const std::string& pod_uid, Steady now) {
-  const bool is_known = job.messages.contains(pod_uid);
-  if (!is_known && job.messages.size() >= static_cast<std::size_t>(stall::kMaxRanks)) return true;
-  Messages& messages = job.messages[pod_uid];
-  if (!is_known || now - messages.since >= kWindow) messages = {now, 0};
+  const auto is_over = [now](const Messages& messages) { return now - messages.since >= kWindow; };
+  constexpr auto kMaxPods = static_cast<std::size_t>(stall::kMaxRanks);
+  // Pods of earlier attempts must not take the room of later ones.
+  if (job.messages.size() >= kMaxPods && !job.messages.contains(pod_uid))
+    std::erase_if(job.messages, [&](const auto& entry) { return is_over(entry.second); });
+  if (job.messages.size() >= kMaxPods && !job.messages.contains(pod_uid)) return true;
+  Messages& messages = job.messages.try_emplace(pod_uid, Messages{now, 0}).first->second;
+  if (is_over(messages)) messages = {now, 0};
   return ++messages.count > kMaxMessages;
 }
 
@@ -125,8 +110,7 @@ Task<void> HeartbeatStore::decide_all() {
 
 void HeartbeatStore::decide(const std::string& uid, Job& job, Steady now) {
   // A verdict is due soon after the threshold has passed, not a period later.
-  const bool is_young = now - job.decided_at < job.pause;
-  if (is_young) return;
+  if (now - job.decided_at < job.pause) return;
   job.decided_at = now;
   if (!job.watch.decide(now)) return;
   const stall::Verdict& verdict = job.watch.verdict();

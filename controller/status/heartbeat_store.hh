@@ -74,14 +74,12 @@ class HeartbeatStore {
   };
 
   Job* find_or_make(const kube::ObjectKey& trainjob, const VerifiedPod& pod, Steady now);
-  bool is_full(const std::string& ns) const;
   static bool is_too_often(Job& job, const std::string& pod_uid, Steady now);
   void count_bytes(Job& job);
   kube::Task<void> decide_all();
   void decide(const std::string& uid, Job& job, Steady now);
   void forget_silent(Steady now);
 
-  kube::asio::io_context& io_;
   kube::Clock& clock_;
   const std::shared_ptr<HeartbeatBoard> board_;
   const kube::Log& log_;

@@ -8,23 +8,12 @@
 #include <string_view>
 #include <vector>
 
+#include "runtimes/stall/limits.hh"
 #include "runtimes/stall/stacks.hh"
 
 namespace trainer::stall {
 
 using Seconds = std::chrono::duration<double>;
-
-struct Limits {
-  std::chrono::seconds threshold{300};  // without a step, or 3 times the longest gap
-  std::chrono::seconds period{15};      // between two heartbeats
-  std::chrono::seconds start{1200};     // until the first step; at least twice the threshold
-  std::chrono::seconds busy{3600};      // a phase without steps in which CPU, I/O or the line move
-
-  // A request for stacks reaches a rank with the answer to its next heartbeat.
-  std::chrono::seconds answer_time() const { return 2 * period + std::chrono::seconds(5); }
-  // A rank that is not heard for so long is silent.
-  std::chrono::seconds silence() const { return 3 * period + std::chrono::seconds(10); }
-};
 
 enum class Phase { kUnknown, kStarting, kRunning, kStalling, kStalled, kEnded };
 enum class Rule {

@@ -164,6 +164,14 @@ TEST_CASE_METHOD(HeartbeatFixture, "what one pod sends is bounded, and other job
   CHECK(take("flood", rank.message()).status == 200);
 }
 
+TEST_CASE_METHOD(HeartbeatFixture, "pods of earlier attempts do not take the room of later ones") {
+  Rank rank;
+  for (int pod = 0; pod < stall::kMaxRanks; ++pod) take("j", rank.message(), pod);
+  CHECK(take("j", rank.message(), stall::kMaxRanks).status == 429);
+  clock.advance(HeartbeatStore::kWindow);
+  CHECK(take("j", rank.message(), stall::kMaxRanks).status == 200);
+}
+
 TEST_CASE_METHOD(HeartbeatFixture, "a namespace cannot take the room of others") {
   std::size_t accepted = 0;
   for (std::size_t i = 0; i < HeartbeatStore::kMaxJobsOfNamespace + 10; ++i)

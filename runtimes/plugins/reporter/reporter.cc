@@ -11,6 +11,7 @@
 #include "kube/model/resources.hh"
 #include "runtimes/pipeline/plugin.hh"
 #include "runtimes/pipeline/switches.hh"
+#include "runtimes/stall/limits.hh"
 #include "runtimes/views/labels.hh"
 #include "runtimes/views/text.hh"
 
@@ -33,13 +34,15 @@ constexpr std::string_view kDetectKey = "trainer.kubeflow.org/detect-hangs";
 constexpr std::string_view kVolume = "kubeflow-trainer-reporter";
 constexpr std::string_view kDirectory = "/var/run/kubeflow/trainer-reporter";
 constexpr std::string_view kServer = "KUBEFLOW_TRAINER_SERVER_URL";  // plugin progress sets it
+constexpr std::string_view kSwitch = "KUBEFLOW_TRAINER_REPORTER";
+
 // The image's own PYTHONPATH stays behind it. A value in the pod would hide that of the image,
 // which nothing here knows, so `sh` extends it.
-constexpr std::string_view kScript =
-    "PYTHONPATH=/var/run/kubeflow/trainer-reporter${PYTHONPATH:+:$PYTHONPATH}; "
-    "export PYTHONPATH; exec \"$0\" \"$@\"";
-constexpr std::int32_t kMinThreshold = 10;
-constexpr std::int32_t kMaxThreshold = 86'400;
+std::string script() {
+  return fmt::format(
+      "PYTHONPATH={}${{PYTHONPATH:+:$PYTHONPATH}}; export PYTHONPATH; exec \"$0\" \"$@\"",
+      kDirectory);
+}
 
 std::string config_map_name(const TrainJob& job) {
   return job.metadata.name + "-reporter";
@@ -51,7 +54,8 @@ bool is_asked_for(const Draft& draft) {
 
 std::optional<std::int32_t> threshold_of(std::string_view text) {
   const auto seconds = parse_unsigned(text);
-  const bool is_usable = seconds && *seconds >= kMinThreshold && *seconds <= kMaxThreshold;
+  const bool is_usable =
+      seconds && *seconds >= stall::kMinThreshold && *seconds <= stall::kMaxThreshold;
   return is_usable ? seconds : std::nullopt;
 }
 
@@ -59,18 +63,17 @@ DependentObject make_files(const TrainJob& job) {
   DependentObject files;
   files.is_needed = false;
   files.resource = kube::kConfigMaps;
-  const auto text = [](std::string_view content) { return std::string(content); };
   files.object = kube::Json::object(
       {{"apiVersion", kube::kConfigMaps.api_version()},
        {"kind", kube::kConfigMaps.kind},
        {"metadata",
         kube::Json::object({{"name", config_map_name(job)}, {"namespace", job.metadata.ns}})},
-       {"data", kube::Json::object({{"sitecustomize.py", text(reporter::kSitecustomize)},
-                                    {"trainer_reporter.py", text(reporter::kReporter)},
-                                    {"trainer_counters.py", text(reporter::kCounters)},
-                                    {"trainer_signals.py", text(reporter::kSignals)},
-                                    {"trainer_stacks.py", text(reporter::kStacks)},
-                                    {"trainer_post.py", text(reporter::kPost)}})}});
+       {"data", kube::Json::object({{"sitecustomize.py", reporter::kSitecustomize},
+                                    {"trainer_reporter.py", reporter::kReporter},
+                                    {"trainer_counters.py", reporter::kCounters},
+                                    {"trainer_signals.py", reporter::kSignals},
+                                    {"trainer_stacks.py", reporter::kStacks},
+                                    {"trainer_post.py", reporter::kPost}})}});
   return files;
 }
 
@@ -88,10 +91,10 @@ bool can_report(const kube::Json& container) {
 }
 
 void add_reporter(ContainerEdit& container) {
-  kube::Json command = kube::Json::array({"sh", "-c", kScript});
+  kube::Json command = kube::Json::array({"sh", "-c", script()});
   for (const kube::Json& word : container.json().get_array("command")) command.push_back(word);
   container.set("command", std::move(command));
-  container.env("KUBEFLOW_TRAINER_REPORTER", "1");
+  container.env(kSwitch, "1");
   container.mount(
       kube::Json::object({{"name", kVolume}, {"mountPath", kDirectory}, {"readOnly", true}}));
 }
@@ -129,7 +132,7 @@ void Reporter::add_dependents(Draft& draft) const {
   if (!is_asked_for(draft)) return;
   for (std::size_t i = 0; i < draft.pod_sets.size(); ++i) {
     const kube::Json* const container = draft.container(i, kNode);
-    if (container && kube::find_env(*container, "KUBEFLOW_TRAINER_REPORTER"))
+    if (container && kube::find_env(*container, kSwitch))
       return draft.dependents.push_back(make_files(draft.job));
   }
 }
@@ -140,7 +143,7 @@ void Reporter::validate(const Draft& draft, kube::FieldErrors& errors) const {
   if (threshold && !threshold_of(threshold->value))
     errors.push_back(kube::invalid(threshold->path, threshold->value,
                                    fmt::format("must be a whole number of seconds from {} to {}",
-                                               kMinThreshold, kMaxThreshold)));
+                                               stall::kMinThreshold, stall::kMaxThreshold)));
 }
 
 void Reporter::warn(const Draft& draft, std::vector<std::string>& warnings) const {

@@ -2,9 +2,11 @@
 // authority, one port, all kept in the state directory.
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 
 #include "kube/client/certificates.hh"
 #include "kube/model/error.hh"
@@ -41,6 +43,20 @@ inline constexpr const char* kReportsPortFile = "reports-port";
 unsigned short kept_port(const StateDirectory& state, const char* file = kPortFile);
 kube::Result<void> keep_port(const StateDirectory& state, unsigned short port,
                              const char* file = kPortFile);
+
+// Calls `listen(port)`, whose result converts to bool, with the port of an earlier daemon. The port
+// of one that was killed is free a moment after its lock, so it is tried for a second. If another
+// program has it, or if `kept` is 0, the port is any free one.
+template <class Listen>
+auto listen_on_kept(unsigned short kept, const Listen& listen) {
+  auto listening = listen(kept);
+  for (int tries = 0; !listening && kept != 0 && tries < 20; ++tries) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    listening = listen(kept);
+  }
+  if (!listening && kept != 0) listening = listen(0);
+  return listening;
+}
 
 // Returns a kubeconfig for these clients, as YAML. `address` is "https://HOST:PORT".
 std::string kubeconfig_of(const Access& access, const std::string& address);

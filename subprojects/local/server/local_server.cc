@@ -170,22 +170,16 @@ void LocalServer::forget_node() {
 
 Result<void> LocalServer::listen() {
   const unsigned short kept = kept_port(state());
-  auto port = server_.listen(kept);
-  // The port of a daemon that was killed is free a moment after its lock.
-  for (int tries = 0; !port && kept != 0 && tries < 20; ++tries) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    port = server_.listen(kept);
-  }
-  const bool is_moved = !port && kept != 0;
-  if (is_moved) port = server_.listen(0);
+  const auto port =
+      listen_on_kept(kept, [this](unsigned short wanted) { return server_.listen(wanted); });
   if (!port) return tl::unexpected(port.error());
   address_ = fmt::format("https://127.0.0.1:{}", *port);
-  if (is_moved)
+  if (kept != 0 && *port != kept)
     changes_.push_back(
         fmt::format("port {} is taken by another program: the server has port {} from now on. "
                     "Clients that read {} again find it; copies of that file have to be made again",
                     kept, *port, (state().path() / "kubeconfig").string()));
-  if (kept == 0 || is_moved) {
+  if (*port != kept) {
     if (auto written = keep_port(state(), *port); !written) return written;
   }
   return state().folder().replace("kubeconfig", kubeconfig_of(access(), address_));
