@@ -42,7 +42,7 @@ count_step() {
 }
 
 # step TITLE COMMAND... runs a command with its output in a log. A last line `N passed, N failed` in it is counted;
-# a failure without such a line counts as one; of a failed step the lines `FAIL ...` and the end are shown. The lines behind `open:` or `figures:`, up to an empty line, are shown.
+# a failure without such a line counts as one; of a failed step the lines `FAIL ...` with those behind them and the end are shown. The lines behind `open:` or `figures:`, up to an empty line, are shown.
 # Answers the command's status.
 step() {
   local title=$1 log began took result=0 shown
@@ -67,7 +67,7 @@ step() {
     SHOWN=$(sed -n '/^open:\|^figures:/,/^$/p' "$log")
     show "$SHOWN"
   else
-    { grep -E '^FAIL ' "$log" | head -n 10 | cut -c1-1500; tail -n 30 "$log" | cut -c1-300; } | sed 's/^/    | /'
+    { grep -E -A 15 '^FAIL ' "$log" | head -n 60 | cut -c1-1500; tail -n 30 "$log" | cut -c1-300; } | sed 's/^/    | /'
     printf '    the whole log: %s\n' "${log#"$ROOT"/}"
   fi
   return $result

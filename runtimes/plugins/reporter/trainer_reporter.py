@@ -298,14 +298,17 @@ def prepare(state):
 
 
 def pause(state, begun):
-    """Waits for the next heartbeat. In between it samples whether the rank waits for others."""
+    """Waits for the next heartbeat. In between it samples whether the rank waits for others, at uneven times: even ones could always meet
+    the same part of a step."""
     end = max(begun + state.period, monotonic() + min(0.5, state.period))
     tick = max(0.25, state.period / 50)
+    uneven = begun
     while not state.is_over:
         left = end - monotonic()
         if left <= 0:
             return
-        rest(state, min(left, tick) if state.role == "rank" and state.counters.is_stepping() else left)
+        uneven = (uneven + 0.618) % 1
+        rest(state, min(left, tick * (0.5 + uneven)) if state.role == "rank" and state.counters.is_stepping() else left)
         if state.role == "rank":
             state.counters.sample()
 
