@@ -195,6 +195,32 @@ struct StallStatus {
   friend bool operator==(const StallStatus&, const StallStatus&) = default;
 };
 
+// Hangs that ended the pods of a job (policy Restart, docs/users/hangs.md).
+struct HangStatus {
+  std::int32_t restarts = 0;  // how often
+  std::int32_t attempt = 0;   // status.restarts at the last of them
+  std::int64_t step = 0;      // the step at which it hung
+  std::int32_t repeats = 0;   // how often in a row at this step
+  kube::Json unknown;
+  template <class D>
+  static void describe(D& d);
+  friend bool operator==(const HangStatus&, const HangStatus&) = default;
+};
+
+// A rank whose own work takes longer than that of the others: they wait for it at each step.
+struct StragglerStatus {
+  std::int32_t rank = 0;
+  std::string pod;
+  std::string node;   // the machine
+  std::string times;  // "1.8": its own time of a step by the median of all ranks, when it was named
+  kube::Json unknown;
+  template <class D>
+  static void describe(D& d);
+  friend bool operator==(const StragglerStatus&, const StragglerStatus&) = default;
+};
+
+inline constexpr std::size_t kMaxStragglers = 16;
+
 struct TrainJobStatus {
   std::vector<kube::Condition> conditions;
   std::vector<JobStatus> jobsStatus;
@@ -210,6 +236,8 @@ struct TrainJobStatus {
   std::string restartBudget;  // "1/3", see restart_budget(); "" if no failurePolicy asks for it
   std::optional<FirstFailure> firstFailure;
   std::optional<StallStatus> stall;
+  std::optional<HangStatus> hangs;
+  std::vector<StragglerStatus> stragglers;
   std::optional<kube::Time> startTime;
   std::optional<kube::Time> completionTime;
   // These are values of the runtime's runPolicy, for a job that does not say them.

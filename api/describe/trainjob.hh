@@ -258,6 +258,30 @@ void StallStatus::describe(D& d) {
 }
 
 template <class D>
+void HangStatus::describe(D& d) {
+  d.field("restarts", &HangStatus::restarts)
+      .minimum(0)
+      .doc("How often a hang was ended by a restart.");
+  d.field("attempt", &HangStatus::attempt)
+      .minimum(0)
+      .doc("How many restarts there had been at the last of these hangs.");
+  d.field("step", &HangStatus::step).minimum(0).doc("The last step before it, in its attempt.");
+  d.field("repeats", &HangStatus::repeats)
+      .minimum(0)
+      .doc("How many hangs in a row were at this step.");
+}
+
+template <class D>
+void StragglerStatus::describe(D& d) {
+  d.required("rank", &StragglerStatus::rank).minimum(0).doc("RANK of the process.");
+  d.field("pod", &StragglerStatus::pod).max_length(253).doc("Its pod.");
+  d.field("node", &StragglerStatus::node).max_length(253).doc("The machine it runs on.");
+  d.field("times", &StragglerStatus::times)
+      .max_length(16)
+      .doc("Its own time of a step, in medians of all ranks, when it was named: 1.8.");
+}
+
+template <class D>
 void TrainJobStatus::describe(D& d) {
   d.self().min_properties(1);
   d.field("conditions", &TrainJobStatus::conditions)
@@ -290,6 +314,11 @@ void TrainJobStatus::describe(D& d) {
       .doc("The first pod that failed, kept after the pod is gone.");
   d.field("stall", &TrainJobStatus::stall)
       .doc("Which rank keeps the training from making steps, if none is made for long.");
+  d.field("hangs", &TrainJobStatus::hangs).doc("The hangs that were ended by a restart.");
+  d.field("stragglers", &TrainJobStatus::stragglers)
+      .list_atomic()
+      .max_items(kMaxStragglers)
+      .doc("The ranks that are slower than the others, which wait for them at each step.");
   d.field("startTime", &TrainJobStatus::startTime).doc("When the first node ran.");
   d.field("completionTime", &TrainJobStatus::completionTime).doc("When the job ended.");
   d.field("activeDeadlineSeconds", &TrainJobStatus::activeDeadlineSeconds)
