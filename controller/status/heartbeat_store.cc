@@ -52,7 +52,7 @@ ServerResponse HeartbeatStore::take(const kube::ObjectKey& trainjob, const Verif
   if (is_too_often(*job, pod.uid, now)) return refuse(429, "the pod reports too often");
   const auto message = kube::parse_json(body, kMessageLimits);
   if (!message) return refuse(422, message.error().message);
-  const auto answer = job->watch.take(*message, {pod.name, pod.uid, pod.node}, now);
+  const auto answer = job->watch.take(*message, {pod.name, pod.uid, pod.node, pod.restarts}, now);
   if (!answer) return refuse(422, answer.error().message);
   count_bytes(*job);
   Json reply = Json::object({{"period", answer->period.count()}});
@@ -131,6 +131,8 @@ void HeartbeatStore::decide(const std::string& uid, Job& job, Steady now) {
       break;
     }
   }
+  facts->restarts = job.watch.restarts();
+  facts->steps = job.watch.steps();
   board_->put(uid, job.key, std::move(facts));
 }
 

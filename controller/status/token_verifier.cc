@@ -14,6 +14,7 @@
 #include "kube/model/json_text.hh"
 #include "kube/model/resources.hh"
 #include "runtimes/views/labels.hh"
+#include "runtimes/views/pod.hh"
 
 namespace trainer {
 
@@ -196,6 +197,7 @@ Task<Result<VerifiedPod>> TokenVerifier::pod_by_token(kube::Secret<std::string> 
   verified.name = meta.name;
   verified.uid = meta.uid;
   verified.node = object->get("spec").get_string("nodeName");
+  if (const auto view = view_pod(*object)) verified.restarts = view->attempt;
   const auto threshold = meta.annotations.find(kHangThresholdKey);
   if (threshold != meta.annotations.end()) verified.hang_threshold = threshold->second;
   auto owner = co_await uid_of_owner(std::move(*object), std::move(trainjob));

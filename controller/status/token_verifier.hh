@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -44,6 +45,7 @@ struct VerifiedPod {
   std::string name;
   std::string uid;
   std::string node;            // the machine
+  std::int32_t restarts = 0;   // the label with the restarts of the JobSet that made it
   std::string hang_threshold;  // annotation kHangThresholdKey of the pod, see hang_limits.hh
 };
 

@@ -98,6 +98,11 @@ bool has_framework(const MlPolicy* policy) {
          (policy->torch || policy->mpi || policy->jax || policy->xgboost || policy->flux);
 }
 
+void Draft::set_annotation(std::string_view key, std::string value, std::string_view source) {
+  if (journal.is_on()) journal.note(fmt::format("metadata.annotations[{}]", key), source);
+  annotations[std::string(key)] = std::move(value);
+}
+
 const MlPolicy* Draft::ml_policy() const {
   if (implied_ml_policy != nullptr) return implied_ml_policy;
   return runtime.spec.mlPolicy ? &*runtime.spec.mlPolicy : nullptr;

@@ -114,6 +114,7 @@ struct Draft {
       : job(j), runtime(r), options(o), journal(log) {}
 
   const std::string& name() const { return job.metadata.name; }
+  void set_annotation(std::string_view key, std::string value, std::string_view source);
   const MlPolicy* ml_policy() const;  // the implied one, else the runtime's, else nullptr
   const PodGroupPolicy* pod_group_policy() const;
   // Returns whether a launcher takes part in the training (mpi.runLauncherAsNode).

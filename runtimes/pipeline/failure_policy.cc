@@ -14,12 +14,6 @@ namespace trainer::pipeline {
 
 namespace {
 
-void annotate(Draft& draft, std::string_view key, std::string value, std::string_view source) {
-  if (draft.journal.is_on())
-    draft.journal.note(fmt::format("metadata.annotations[{}]", key), source);
-  draft.annotations[std::string(key)] = std::move(value);
-}
-
 void overlay(Draft& draft, const TrainJobFailurePolicy& policy, std::string_view source) {
   const auto target = [&](std::string_view member) -> FailurePolicy& {
     if (draft.journal.is_on())
@@ -30,8 +24,8 @@ void overlay(Draft& draft, const TrainJobFailurePolicy& policy, std::string_view
   if (policy.maxRestarts) target("maxRestarts").maxRestarts = policy.maxRestarts;
   if (!policy.rules.empty()) target("rules").rules = policy.rules;
   if (policy.maxDisruptionRestarts)
-    annotate(draft, jobset::kMaxDisruptionRestartsKey,
-             std::to_string(*policy.maxDisruptionRestarts), source);
+    draft.set_annotation(jobset::kMaxDisruptionRestartsKey,
+                         std::to_string(*policy.maxDisruptionRestarts), source);
 }
 
 void check_name(const std::string& name, const std::string& path, kube::FieldErrors& errors) {
@@ -83,8 +77,8 @@ void merge_failure_policy(Draft& draft) {
   if (has_default) overlay(draft, *defaults->failurePolicy, "runtime runPolicy.failurePolicy");
   if (own) overlay(draft, *own, "spec.failurePolicy");
   if (has_default || own)
-    annotate(draft, jobset::kKeptOnRestartKey, kept_jobs(draft),
-             own ? "spec.failurePolicy" : "runtime runPolicy.failurePolicy");
+    draft.set_annotation(jobset::kKeptOnRestartKey, kept_jobs(draft),
+                         own ? "spec.failurePolicy" : "runtime runPolicy.failurePolicy");
 }
 
 kube::FieldErrors check_failure_rules(const std::vector<FailurePolicyRule>& rules,

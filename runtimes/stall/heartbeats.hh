@@ -21,6 +21,7 @@ struct Sender {
   std::string pod;
   std::string uid;
   std::string node;
+  std::int32_t restarts = 0;  // the restarts of the JobSet before it made the pod
 };
 
 // A process of a pod. A later process of the same pid has another `born`.

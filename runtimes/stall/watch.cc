@@ -20,7 +20,7 @@ std::size_t digest_of(const Sender& sender, const ProcessId& process) {
 
 Sender bounded(const Sender& sender) {
   return {clean_text(sender.pod, kMaxPodName), clean_text(sender.uid, kMaxPodName),
-          clean_text(sender.node, kMaxPodName)};
+          clean_text(sender.node, kMaxPodName), sender.restarts};
 }
 
 SteadyTime before(SteadyTime now, double seconds) {
@@ -45,11 +45,14 @@ kube::Result<Answer> Watch::take(const kube::Json& json, const Sender& sender, S
   auto message = read_message(json);
   if (!message) return tl::unexpected(std::move(message.error()));
   heard_at_ = std::max(heard_at_, now);
+  // Not all processes know the attempt, but their pods do. An eviction counts for the former alone.
+  message->attempt.first = std::max<std::int64_t>(message->attempt.first, sender.restarts);
   if (is_behind(*message)) return Answer{limits_.period, {}};
   // An agent does not know how often it restarted its ranks.
   const bool is_later =
       message->rank ? message->attempt > attempt_ : message->attempt.first > attempt_.first;
   if (is_later) restart(message->attempt, now);
+  restarts_ = std::max(restarts_, sender.restarts);
   if (message->rank)
     take_rank(*message, sender, now);
   else

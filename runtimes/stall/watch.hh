@@ -48,6 +48,8 @@ class Watch {
   kube::Json stacks() const;
   // The highest count of steps in this attempt; 0 before the first.
   std::int64_t steps() const { return steps_; }
+  // The restarts of the JobSet before this attempt.
+  std::int32_t restarts() const { return restarts_; }
 
  private:
   // The word of the agent that started a rank, about one process.
@@ -111,6 +113,7 @@ class Watch {
 
   Limits limits_;
   Attempt attempt_{0, 0};
+  std::int32_t restarts_ = 0;
   SteadyTime begun_at_;  // the begin of the attempt, or of the watch
   SteadyTime heard_at_;
   SteadyTime rank_heard_at_;

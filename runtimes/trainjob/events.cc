@@ -39,6 +39,11 @@ kube::PlannedEvent refused_child(const Blocked& blocked) {
   return result;
 }
 
+std::string restart_of(const HangStatus& hangs) {
+  return fmt::format("hang {}, at step {}: the failure policy decides whether the pods restart",
+                     hangs.restarts, hangs.step);
+}
+
 }  // namespace
 
 std::vector<kube::PlannedEvent> events_between(const TrainJobStatus& before,
@@ -64,6 +69,8 @@ std::vector<kube::PlannedEvent> events_between(const TrainJobStatus& before,
       (after.phase == "Restarting" && before.phase != "Restarting")) {
     events.push_back(event("Warning", "Restarting", after.message));
   }
+  if (after.hangs && after.hangs != before.hangs)
+    events.push_back(event("Warning", "HangRestart", restart_of(*after.hangs)));
   if (after.phase == "Running" && before.phase != "Running")
     events.push_back(event("Normal", "Running", after.message));
   // The same word as after a suspension: the job goes on. A suspension or a restart ends a stall

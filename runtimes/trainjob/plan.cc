@@ -14,6 +14,7 @@
 #include "runtimes/trainjob/deadline.hh"
 #include "runtimes/trainjob/events.hh"
 #include "runtimes/trainjob/first_failure.hh"
+#include "runtimes/trainjob/hang_policy.hh"
 #include "runtimes/trainjob/known_objects.hh"
 #include "runtimes/trainjob/legacy.hh"
 #include "runtimes/trainjob/needed_events.hh"
@@ -50,6 +51,8 @@ class TrainJobPlanner {
     note_run_policy();
     check_runtime_kind();
     check_deadline();
+    settle_stall();
+    check_hang();
     request_run_policy();
     if (!is_finished(after_)) children_ = plan_children(observed_, options_, plan_);
     if (!plan_.needs_objects.empty()) return reading_only();
@@ -175,7 +178,6 @@ class TrainJobPlanner {
     if (facts.nodes.total > 0 && facts.nodes.scheduled >= facts.nodes.total)
       plan_.scheduled_since = observed_.scheduled_since.value_or(observed_.now);
     settle_times(facts);
-    settle_stall();
     const JobView* const job_without_pods = find_job_without_pods(observed_.jobs);
     const PhaseVerdict verdict =
         compute_phase(observed_, before_, after_, jobset_ ? &facts : nullptr, job_without_pods,
@@ -267,11 +269,25 @@ class TrainJobPlanner {
     const bool may_run = jobset_ && !observed_.job.is_suspended();
     if (!may_run || after_.restarts != before_.restarts)
       after_.stall.reset();
-    else if (observed_.heartbeats)
+    else if (has_heartbeats())
       after_.stall = observed_.heartbeats->stall;
     if (!after_.stall) return;
     after_.stall->summary = summary_of(*after_.stall, observed_.now);
     wake_within(plan_, summary_lasts(*after_.stall, observed_.now));
+  }
+
+  bool has_heartbeats() const {
+    return observed_.heartbeats &&
+           are_current(*observed_.heartbeats, observed_.pods, after_.restarts);
+  }
+
+  void check_hang() {
+    if (!after_.stall || !jobset_ || is_finished(after_) || !has_heartbeats()) return;
+    HangAnswer answer = answer_hang(after_, hang_policy_of(*jobset_), observed_.heartbeats->steps,
+                                    observed_.pods, observed_.jobs);
+    if (answer.action) plan_.actions.push_back(std::move(*answer.action));
+    if (!answer.failure.empty())
+      fail(after_, reasons::kStalled, std::move(answer.failure), observed_.now);
   }
 
   // No pod says why the job does not start, but an event may say it.
@@ -287,7 +303,7 @@ class TrainJobPlanner {
     if (!is_finished(after_)) return;
     // Nothing is built any more, and a snapshot may be large.
     plan_.memory = kube::Plan::Memory::kForget;
-    if (is_past_deadline(after_)) remove_jobset();
+    if (is_past_deadline(after_) || has_failed_by_hang(after_)) remove_jobset();
     // The mark is written when the stored status has the end.
     if (observed_.marks_finished && is_finished(before_)) mark();
     remove_after_ttl();

@@ -14,6 +14,8 @@ namespace trainer {
 // The ranks' heartbeats say this of a job now.
 struct HeartbeatFacts {
   std::optional<StallStatus> stall;  // without summary; nullopt if a rank makes steps
+  std::int32_t restarts = 0;         // the restarts of the JobSet before this attempt
+  std::int64_t steps = 0;            // the highest count of steps in this attempt
 };
 
 // Returns a stalled verdict in the bounds of a status, without `summary`. `since` is the time of

@@ -28,7 +28,7 @@ bool is_minor_change(const TrainJobStatus& before, const TrainJobStatus& after) 
   return (before.phase == after.phase || is_just_created) &&
          before.conditions == after.conditions && before.restarts == after.restarts &&
          before.firstFailure.has_value() == after.firstFailure.has_value() &&
-         before.stall.has_value() == after.stall.has_value() &&
+         before.stall.has_value() == after.stall.has_value() && before.hangs == after.hangs &&
          before.startTime == after.startTime && before.completionTime == after.completionTime;
 }
 

@@ -10,6 +10,7 @@ namespace trainer {
 inline constexpr std::string_view kCompletionIndexKey = "batch.kubernetes.io/job-completion-index";
 
 // An extension: pods carry the threshold of their job in seconds (plugins/reporter).
+inline constexpr std::string_view kHangPolicyKey = "trainer.kubeflow.org/hang-policy";
 inline constexpr std::string_view kHangThresholdKey = "trainer.kubeflow.org/hang-threshold-seconds";
 
 // Kueue starts jobs with this label.

@@ -42,7 +42,8 @@ class Data(Dataset):
     def __len__(self): return 1000000
     def __getitem__(self, i):
         step = i // 4
-        if ME and step >= AT and CASE in ("loader", "worker"): fetch_from_storage()
+        is_bad = CASE in ("loader", "worker") or CASE == "once" and os.environ["TRAINER_ATTEMPT"] == "0"
+        if ME and step >= AT and is_bad: fetch_from_storage()
         if ME and step >= AT and CASE == "fifo": read_shard()
         return torch.ones(8) * (i % 7)
 
@@ -67,7 +68,7 @@ def main():
             if CASE == "skip": dist.barrier()  # MARK skip
             if CASE == "exit": os._exit(0)
         if step == AT and CASE == "checkpoint": checkpoint()
-        if step == AT * 3 and CASE in ("checkpoint", "none"): break
+        if step == AT * 3 and CASE in ("checkpoint", "none", "once"): break
         optimizer.zero_grad()
         model(batch).pow(2).mean().backward()
         optimizer.step()
@@ -96,6 +97,21 @@ def job(name, case, folder="/tmp"):
                 "trainer.kubeflow.org/hang-threshold-seconds": str(THRESHOLD)}},
             "spec": {"runtimeRef": {"name": "torch-distributed"},
                      "trainer": {"numNodes": 2, "numProcPerNode": 2, "command": ["sh", "-c", script]}}}
+
+
+def job_that_restarts(name, **options):
+    """Its first attempt hangs, and the policy ends it; the second one trains to the end."""
+    made = job(name, "once", **options)
+    made["metadata"]["annotations"].update({"trainer.kubeflow.org/hang-policy": "Restart", "trainer.kubeflow.org/restart-environment": "true"})
+    made["spec"]["failurePolicy"] = {"maxRestarts": 1}
+    return made
+
+
+def check_restart(status, printed):
+    assert status["phase"] == "Complete" and status["restarts"] == 1 and status["restartBudget"] == "1/1", status
+    assert status["hangs"]["restarts"] == status["hangs"]["repeats"] == 1 and status["hangs"]["step"] > 0, status
+    assert "stall" not in status, status
+    assert printed.count("trained") == 4, printed
 
 
 # The case, and the reasons by which its rank may be found. A stopped or silent rank is named with the line seen last.

@@ -11,7 +11,7 @@ import sys
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1] / folder) for folder in ("cluster", "conformance")]
 import deployment_test  # noqa: E402
 import harness  # noqa: E402
-from hanging import HANGS, check_suspect, job  # noqa: E402
+from hanging import HANGS, check_restart, check_suspect, job, job_that_restarts  # noqa: E402
 from harness import TRAINER, run, wait_until  # noqa: E402
 
 SYSTEM = harness.Cluster("kubeflow-system")
@@ -69,6 +69,11 @@ def test_the_rank_that_hangs_is_named(cluster):
     try:
         for case in HANGS if os.environ.get("LONG") else SAMPLED:
             print(case, json.dumps(check_hang(cluster, case)["suspects"]), flush=True)
+        cluster.apply(job_that_restarts("once"))
+        wait_until("once is Complete", lambda: cluster.condition("trainjob", "once", "Complete"), seconds=240, every=1,
+                   shown=lambda: run(TRAINER, "why", "-n", cluster.namespace, "once", check=False).stdout)
+        check_restart(cluster.get("trainjob", "once")["status"], printed(cluster, "once"))
+        assert "HangRestart" in run("kubectl", "-n", cluster.namespace, "get", "events").stdout
     finally:
         restore()
 

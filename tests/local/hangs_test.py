@@ -8,7 +8,7 @@ import time
 import bed
 import harness   # bed makes it known
 from bed import wait_until
-from hanging import THRESHOLD, check_suspect, job
+from hanging import THRESHOLD, check_restart, check_suspect, job, job_that_restarts
 
 # Sends a progress report as a program without the SDK does, and says what kind of token it has.
 REPORT = textwrap.dedent("""
@@ -90,6 +90,13 @@ def test_a_rank_that_sleeps_in_tier_3(local):
 def test_a_rank_that_is_stopped(local):
     begin(local, None)
     assert "is stopped" in check_hang(local, "stop")
+
+
+def test_a_hang_is_ended_by_a_restart(local):
+    begin(local, None)
+    local.create(job_that_restarts("once", folder="."))
+    wait_until("once is Complete", lambda: (local.job("once").get("status") or {}).get("phase") == "Complete", 180, shown=lambda: why(local, "once"))
+    check_restart(local.job("once")["status"], printed(local, "once"))
 
 
 @harness.only_with_long

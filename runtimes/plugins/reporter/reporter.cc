@@ -12,6 +12,7 @@
 #include "runtimes/pipeline/plugin.hh"
 #include "runtimes/pipeline/switches.hh"
 #include "runtimes/stall/limits.hh"
+#include "runtimes/stall/policy.hh"
 #include "runtimes/views/labels.hh"
 #include "runtimes/views/text.hh"
 
@@ -99,6 +100,11 @@ void add_reporter(ContainerEdit& container) {
       kube::Json::object({{"name", kVolume}, {"mountPath", kDirectory}, {"readOnly", true}}));
 }
 
+bool allows_restarts(const Draft& draft) {
+  const auto& policy = draft.spec.failurePolicy;
+  return policy && (policy->maxRestarts.value_or(0) > 0 || !policy->rules.empty());
+}
+
 class Reporter final : public Plugin {
  public:
   std::string_view source() const override { return "plugin reporter"; }
@@ -116,6 +122,9 @@ class Reporter final : public Plugin {
 
 void Reporter::enforce_pod_spec(Draft& draft) const {
   if (!is_asked_for(draft)) return;
+  const auto policy = find_setting(draft, kHangPolicyKey);
+  if (policy && stall::parse_policy(policy->value))
+    draft.set_annotation(kHangPolicyKey, std::string(policy->value), source());
   const auto threshold = find_setting(draft, kHangThresholdKey);
   for (std::size_t i = 0; i < draft.pod_sets.size(); ++i) {
     if (draft.pod_sets[i].ancestor != kTrainerStep) continue;
@@ -144,10 +153,20 @@ void Reporter::validate(const Draft& draft, kube::FieldErrors& errors) const {
     errors.push_back(kube::invalid(threshold->path, threshold->value,
                                    fmt::format("must be a whole number of seconds from {} to {}",
                                                stall::kMinThreshold, stall::kMaxThreshold)));
+  const auto policy = find_setting(draft, kHangPolicyKey);
+  if (policy && !stall::parse_policy(policy->value))
+    errors.push_back(
+        kube::not_supported(policy->path, std::string(policy->value), {"Fail", "Restart", "Warn"}));
 }
 
 void Reporter::warn(const Draft& draft, std::vector<std::string>& warnings) const {
   if (!is_switched_on(draft, kDetectKey, false)) return;
+  if (const auto policy = find_setting(draft, kHangPolicyKey);
+      policy && policy->value == "Restart" && !allows_restarts(draft))
+    warnings.push_back(
+        fmt::format("{}: a hang ends the job, since its failure policy allows no restart: set "
+                    "spec.failurePolicy.maxRestarts",
+                    policy->path));
   const auto setting = find_setting(draft, kDetectKey);
   // A runtime asks for all its jobs, wherever it is installed.
   if (!setting->path.starts_with("metadata.")) return;
@@ -160,9 +179,10 @@ void Reporter::warn(const Draft& draft, std::vector<std::string>& warnings) cons
 }
 
 void Reporter::warn_inactive(const Draft& draft, std::vector<std::string>& warnings) const {
-  if (const auto setting = find_setting(draft, kHangThresholdKey))
-    warnings.push_back(
-        fmt::format("{} has no effect without annotation {}", setting->path, kDetectKey));
+  for (const std::string_view key : {kHangThresholdKey, kHangPolicyKey})
+    if (const auto setting = find_setting(draft, key))
+      warnings.push_back(
+          fmt::format("{} has no effect without annotation {}", setting->path, kDetectKey));
 }
 
 std::unique_ptr<const Plugin> make_reporter() {

@@ -9,6 +9,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
+const std::string kPolicy = "trainer.kubeflow.org/hang-policy";
 const std::string kDetect = "trainer.kubeflow.org/detect-hangs";
 const std::string kThreshold = "trainer.kubeflow.org/hang-threshold-seconds";
 
@@ -89,6 +90,22 @@ TEST_CASE("pods carry the threshold of their job", "[reporter]") {
         "600");
 }
 
+TEST_CASE("the JobSet carries the policy of its job", "[reporter]") {
+  TrainJob job = python_job();
+  Runtime runtime = torch_runtime();
+  runtime.metadata.annotations[kDetect] = "true";
+  runtime.metadata.annotations[kPolicy] = "Fail";
+  const auto policy = [&] {
+    const Built result = built(job, runtime, with_status_server());
+    return std::string(result.jobset.get_path({"metadata", "annotations"}).get_string(kPolicy));
+  };
+  CHECK(policy() == "Fail");
+  job.metadata.annotations[kPolicy] = "Restart";
+  CHECK(policy() == "Restart");
+  job.metadata.annotations[kDetect] = "false";
+  CHECK(policy() == "");
+}
+
 TEST_CASE("settings of the reporter that have no effect are refused or named", "[reporter]") {
   TrainJob job = python_job();
   for (const char* value : {"", "9", "86401", "5m", "-60", "1e3"}) {
@@ -104,6 +121,12 @@ TEST_CASE("settings of the reporter that have no effect are refused or named", "
   CHECK(warn_trainjob(job, torch_runtime()) ==
         Words{"metadata.annotations[" + kThreshold +
               "] has no effect without annotation trainer.kubeflow.org/detect-hangs"});
+  job.metadata.annotations = {{kDetect, "true"}, {kPolicy, "restart"}};
+  CHECK(paths_of(validate_trainjob(job, nullptr, torch_runtime())) ==
+        Words{"metadata.annotations[" + kPolicy + "]"});
+  job.metadata.annotations = {{kDetect, "true"}, {kPolicy, "Restart"}};
+  CHECK(warn_trainjob(job, torch_runtime()).front().find("spec.failurePolicy.maxRestarts") !=
+        std::string::npos);
   job.metadata.annotations = {{kDetect, "true"}};
   const Words warnings = warn_trainjob(job, torch_runtime());
   REQUIRE(warnings.size() == 1);

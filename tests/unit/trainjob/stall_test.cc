@@ -37,9 +37,8 @@ stall::Suspect suspect(std::int32_t rank, Rule rule, std::string line, std::stri
   return suspect;
 }
 
-// A job of which one pod runs.
-World running() {
-  World world;
+// All pods of this attempt run.
+void put_pods(World& world, std::int32_t attempt) {
   world.settle();
   for (std::int32_t index : {0, 1}) {
     PodSpec pod;
@@ -48,9 +47,15 @@ World running() {
     pod.phase = "Running";
     pod.node_name = "worker-" + std::to_string(index);
     pod.is_ready = true;
+    pod.attempt = attempt;
     world.put_pod(pod);
   }
   world.settle();
+}
+
+World running() {
+  World world;
+  put_pods(world, 0);
   return world;
 }
 
@@ -156,6 +161,86 @@ TEST_CASE("a suspended job does not stall, and a failed one keeps who did", "[st
   world.settle();
   CHECK(world.phase() == "Failed");
   CHECK(world.status().get("stall").get_string("reason") == "NotWaiting");
+}
+
+// A job of this policy of which all pods run.
+World running_with(const std::string& policy) {
+  Json job = train_job();
+  job["metadata"].set("annotations", Json::object({{"trainer.kubeflow.org/detect-hangs", "true"},
+                                                   {"trainer.kubeflow.org/hang-policy", policy}}));
+  World world(std::move(job));
+  world.options.is_progress_enabled = true;
+  put_pods(world, 0);
+  return world;
+}
+
+TEST_CASE("policy Restart ends each attempt that hangs, until it hangs thrice at one step",
+          "[stall]") {
+  World world = running_with("Restart");
+  HeartbeatFacts stalls = facts_at(world.now);
+  stalls.steps = 40;
+  world.heartbeats = &stalls;
+  CHECK(reasons_of(world.reconcile()) == Reasons{"HangRestart", "Stalled"});
+  CHECK(world.ended_jobs == Reasons{"j-node-0"});
+  CHECK(world.status().get("hangs") == yaml("{restarts: 1, step: 40, repeats: 1}"));
+  CHECK(world.settle().empty());
+  CHECK(world.ended_jobs.size() == 1);
+
+  SECTION("three times at one step") {
+    for (std::int32_t attempt : {1, 2}) {
+      world.set_jobset_status(Json::object({{"restarts", attempt}}));
+      world.settle();
+      CHECK_FALSE(world.status().find("stall"));
+      put_pods(world, attempt);
+      // The last word of the earlier pods.
+      CHECK_FALSE(world.status().find("stall"));
+      stalls.restarts = attempt;
+      world.settle();
+    }
+    CHECK(world.ended_jobs.size() == 2);
+    CHECK(world.phase() == "Failed");
+    CHECK(world.reason() == "Stalled");
+    CHECK(world.message().find("3 times in a row at step 40: rank 2") != std::string::npos);
+    CHECK_FALSE(world.jobset);
+  }
+  SECTION("at other steps") {
+    for (std::int32_t attempt : {1, 2, 3, 4}) {
+      world.set_jobset_status(Json::object({{"restarts", attempt}}));
+      put_pods(world, attempt);
+      stalls.restarts = attempt;
+      stalls.steps = 40 + attempt / 2;
+      world.settle();
+    }
+    CHECK(world.ended_jobs.size() == 5);
+    CHECK(world.phase() == "Running");
+    CHECK(world.status().get("hangs") == yaml("{restarts: 5, attempt: 4, step: 42, repeats: 1}"));
+  }
+}
+
+TEST_CASE("a hang without a suspect ends a Job, too", "[stall]") {
+  World world = running_with("Restart");
+  HeartbeatFacts stalls;
+  stalls.stall = stall_of(stalled(Rule::kUndecided, {}), world.now);
+  world.heartbeats = &stalls;
+  world.settle();
+  CHECK(world.ended_jobs == Reasons{"j-node-0"});
+}
+
+TEST_CASE("policy Fail ends the job, and Warn does nothing", "[stall]") {
+  World world = running_with("Fail");
+  const HeartbeatFacts stalls = facts_at(world.now);
+  world.heartbeats = &stalls;
+  CHECK(world.settle() == Reasons{"Failed"});
+  CHECK(world.reason() == "Stalled");
+  CHECK(world.message().find("the job hangs: rank 2") == 0);
+  CHECK(world.status().get("stall").get_string("reason") == "NotWaiting");
+  CHECK_FALSE(world.jobset);
+
+  World warned = running_with("Warn");
+  warned.heartbeats = &stalls;
+  CHECK(warned.settle() == Reasons{"Stalled"});
+  CHECK(warned.ended_jobs.empty());
+  CHECK_FALSE(warned.status().find("hangs"));
 }
 
 }  // namespace

@@ -65,6 +65,7 @@ class World {
   std::optional<kube::Json> jobset;
   std::map<std::string, kube::Json> others;  // "Secret/j-mpi-ssh-auth"
   std::map<std::string, std::shared_ptr<PodView>> pods;
+  std::vector<std::string> ended_jobs;  // these got a deadline that has passed
   std::optional<kube::Refusal> refusal;
   std::string waiting_event;
   bool have_jobs_started = true;
