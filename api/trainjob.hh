@@ -197,10 +197,10 @@ struct StallStatus {
 
 // Hangs that ended the pods of a job (policy Restart, docs/users/hangs.md).
 struct HangStatus {
-  std::int32_t restarts = 0;  // how often
-  std::int32_t attempt = 0;   // status.restarts at the last of them
-  std::int64_t step = 0;      // the step at which it hung
-  std::int32_t repeats = 0;   // how often in a row at this step
+  std::int32_t restarts = 0;  // the number of these hangs
+  std::int32_t attempt = 0;   // status.restarts at the last one
+  std::int64_t step = 0;      // the last step before it
+  std::int32_t repeats = 0;   // the number of hangs in a row at this step
   kube::Json unknown;
   template <class D>
   static void describe(D& d);
