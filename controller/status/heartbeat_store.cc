@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "kube/model/json_text.hh"
+#include "runtimes/trainjob/stragglers.hh"
 #include "runtimes/views/text.hh"
 
 namespace trainer {
@@ -131,6 +132,9 @@ void HeartbeatStore::decide(const std::string& uid, Job& job, Steady now) {
       break;
     }
   }
+  const stall::Stragglers& stragglers = job.watch.stragglers();
+  if (stragglers.is_known() || verdict.phase != stall::Phase::kRunning)
+    facts->stragglers = stragglers_of(stragglers.named());
   board_->put(uid, job.key, std::move(facts));
 }
 

@@ -20,6 +20,7 @@
 #include "runtimes/trainjob/phase.hh"
 #include "runtimes/trainjob/snapshot.hh"
 #include "runtimes/trainjob/status.hh"
+#include "runtimes/trainjob/stragglers.hh"
 
 namespace trainer {
 namespace {
@@ -183,6 +184,7 @@ class TrainJobPlanner {
     after_.phase = verdict.phase;
     after_.reason = verdict.reason;
     after_.message = verdict.message;
+    settle_stragglers();
     if (verdict.is_unexplained) request_events(job_without_pods);
     if (before_ == after_) return;  // this is so nearly always
     const std::vector<std::string> cuts = fit(after_);
@@ -258,6 +260,16 @@ class TrainJobPlanner {
     } else if (facts.has_started) {
       after_.startTime = observed_.now.whole_seconds();
     }
+  }
+
+  // Without heartbeats the last ones stay: a new process must compare the ranks for some time.
+  void settle_stragglers() {
+    if (after_.stragglers.empty() && !observed_.heartbeats) return;  // this is so nearly always
+    const bool may_run = !is_finished(after_) && jobset_ && !observed_.job.is_suspended();
+    if (!may_run || after_.restarts != before_.restarts)
+      after_.stragglers.clear();
+    else if (after_.phase == "Running" && observed_.heartbeats && observed_.heartbeats->stragglers)
+      after_.stragglers = with_times_of(before_.stragglers, *observed_.heartbeats->stragglers);
   }
 
   // A finished job keeps what was seen last: it may be why it failed.

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "api/trainjob.hh"
 #include "kube/model/time.hh"
@@ -14,6 +15,7 @@ namespace trainer {
 // The ranks' heartbeats say this of a job now.
 struct HeartbeatFacts {
   std::optional<StallStatus> stall;  // without summary; nullopt if a rank makes steps
+  std::optional<std::vector<StragglerStatus>> stragglers;  // nullopt if they are not known
 };
 
 // Returns a stalled verdict in the bounds of a status, without `summary`. `since` is the time of

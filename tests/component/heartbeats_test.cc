@@ -31,6 +31,7 @@ struct Rank {
   double idle = 0;
   bool waits = true;
   std::int64_t sent = 0;
+  double own = -1;
 
   Json message(const std::string& dump = "") const {
     const std::string line = waits ? "/w/train.py:88 main" : "/w/data.py:7 fetch";
@@ -48,7 +49,7 @@ struct Rank {
                                    {"seq", -1},
                                    {"idle", idle},
                                    {"gap", 1.0},
-                                   {"own", -1},
+                                   {"own", own},
                                    {"top", line},
                                    {"leaf", line},
                                    {"cpu", 5.0},
@@ -141,6 +142,39 @@ TEST_CASE_METHOD(HeartbeatFixture, "the rank that keeps the others waiting is na
   pass(10s);
   REQUIRE(board->find("j-uid"));
   CHECK_FALSE(board->find("j-uid")->stall);
+}
+
+TEST_CASE_METHOD(HeartbeatFixture, "a rank whose own work takes longer is named") {
+  const auto run = [this](int rounds, double own) {
+    for (int round = 0; round < rounds; ++round) {
+      for (int i = 0; i < 4; ++i) {
+        Rank rank{i, 100 + sent, 0, true, sent, i == 2 ? own : 0.1};
+        CHECK(take("j", rank.message(), i).status == 200);
+        ++sent;
+      }
+      pass(10s);
+    }
+  };
+  run(1, 0.3);
+  REQUIRE(board->find("j-uid"));
+  CHECK_FALSE(board->find("j-uid")->stragglers);
+  run(15, 0.3);
+  auto facts = board->find("j-uid");
+  REQUIRE(facts->stragglers);
+  REQUIRE(facts->stragglers->size() == 1);
+  const StragglerStatus& slow = facts->stragglers->front();
+  CHECK(slow.rank == 2);
+  CHECK(slow.pod == "j-node-0-2");
+  CHECK(slow.node == "worker-2");
+  CHECK(slow.times == "3.0");
+  CHECK_FALSE(facts->stall);
+  // Nothing is posted while nothing changes.
+  const std::size_t posted = changed.size();
+  run(30, 0.5);
+  CHECK(changed.size() == posted);
+  run(10, 0.1);
+  CHECK(changed.size() == posted + 1);
+  CHECK(board->find("j-uid")->stragglers->empty());
 }
 
 TEST_CASE_METHOD(HeartbeatFixture, "the period of a short threshold is short") {
