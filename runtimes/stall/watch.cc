@@ -366,6 +366,7 @@ kube::Json Watch::stacks() const {
     each.set("rank", std::int64_t{number});
     each.set("pod", rank->second.sender.pod);
     each.set("node", rank->second.sender.node);
+    each.set("waiting", whole.is_waiting);
     list.push_back(std::move(each));
   }
   return kube::Json::object({{"ranks", std::move(list)}});

@@ -47,7 +47,7 @@ class Watch {
   SteadyTime heard_at() const { return heard_at_; }  // the begin of the watch before any message
   // An estimate of what this holds.
   std::size_t bytes() const;
-  // Returns the ranks with all their threads and children, for people.
+  // Returns the ranks with all their threads and children, and whether they wait in a collective.
   kube::Json stacks() const;
   // The highest count of steps in this attempt; 0 before the first.
   std::int64_t steps() const { return steps_; }

@@ -19,6 +19,7 @@
 #include "runtimes/trainjob/needed_events.hh"
 #include "runtimes/trainjob/phase.hh"
 #include "runtimes/trainjob/snapshot.hh"
+#include "runtimes/trainjob/stacks.hh"
 #include "runtimes/trainjob/status.hh"
 #include "runtimes/trainjob/stragglers.hh"
 
@@ -56,6 +57,8 @@ class TrainJobPlanner {
     if (!plan_.needs_objects.empty()) return reading_only();
     note_refusal();
     settle_status();
+    plan_stacks(observed_, after_, plan_);
+    if (!plan_.needs_objects.empty()) return reading_only();
     note_progress();
     clean_up();
     if (!plan_.actions.empty()) plan_.read_stamp = stamp_of(observed_);
@@ -152,6 +155,8 @@ class TrainJobPlanner {
   // to write.
   void note_refusal() {
     if (!observed_.refusal || plan_.actions.empty() || children_.blocked) return;
+    // A job needs no stacks.
+    if (is_stacks(observed_.job, observed_.refusal->resource, observed_.refusal->name)) return;
     std::string message = observed_.refusal->message;
     // This happens, for example, if an earlier version has built the JobSet of a job that still
     // waits: fields of a JobSet cannot change.

@@ -6,6 +6,7 @@
 #include "kube/model/json_text.hh"
 #include "kube/tests/fake_clock.hh"
 #include "kube/tests/run_task.hh"
+#include "runtimes/stall/saved_stacks.hh"
 #include "tests/support/catch.hh"
 
 using namespace trainer;
@@ -137,11 +138,19 @@ TEST_CASE_METHOD(HeartbeatFixture, "the rank that keeps the others waiting is na
   CHECK(clock.now() - *facts->stall->since >= 60s);
   CHECK(clock.now() - *facts->stall->since <= 80s);
   CHECK(changed.back() == "team-a/j");
+  REQUIRE(facts->stacks);
+  const auto stacks = stall::read_compressed_stacks(facts->stacks->bytes);
+  REQUIRE(stacks);
+  REQUIRE(stacks->get_array("ranks").size() == 4);
+  CHECK(stacks->get_array("ranks")[0].get_int("rank") == 2);
+  CHECK_FALSE(stacks->get_array("ranks")[0].get_bool("waiting"));
+  CHECK(stacks->get_array("ranks")[1].get_bool("waiting"));
 
   beat("j", 6, 0);
   pass(10s);
   REQUIRE(board->find("j-uid"));
   CHECK_FALSE(board->find("j-uid")->stall);
+  CHECK_FALSE(board->find("j-uid")->stacks);
 }
 
 TEST_CASE_METHOD(HeartbeatFixture, "a rank whose own work takes longer is named") {

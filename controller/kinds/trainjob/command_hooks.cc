@@ -13,6 +13,7 @@
 #include "runtimes/lifecycle/reasons.hh"
 #include "runtimes/plugins/registry.hh"
 #include "runtimes/trainjob/legacy.hh"
+#include "runtimes/trainjob/stacks.hh"
 #include "runtimes/trainjob/stragglers.hh"
 #include "runtimes/views/labels.hh"
 #include "runtimes/views/text.hh"
@@ -213,7 +214,7 @@ void add_trainjob_hooks(KindRegistration& registration) {
   };
   job.render = render_trainjob;
   registration.render = {std::move(runtime), std::move(cluster_runtime), std::move(job)};
-  registration.why = {jobset::kJobSetNameKey, read_state};
+  registration.why = {jobset::kJobSetNameKey, read_state, kStacksSuffix};
   registration.logs = {jobset::kJobSetNameKey, read_state, read_jobset_place};
 }
 
