@@ -15,8 +15,6 @@ TESTS_ONLY = {
     "trainer::pipeline::device_rows": "the page about devices is compared with the table",
     "trainer::pipeline::pod_profiles": "the list is compared with the schema of pods",
     "trainer::pipeline::pod_unions": "the table is compared with the schema of pods",
-    "trainer::stall::Watch::stacks": "the stacks of a stall are kept whole, and no command shows them yet",
-    "trainer::stall::json_of": "Watch::stacks calls it",
     "trainer::check_schema": "without a schema, by the object's kind: render has the schema of its registration",
 }
 

@@ -152,6 +152,8 @@ void add_commands(CLI::App& app, AllOptions& all, Commands& commands) {
       "why", "Say what a TrainJob is doing or waiting for, with evidence and the next step");
   add_target(*why, all.why.target);
   add_output(*why, all.why.format, {"text", "json", "yaml"});
+  why->add_flag("--stacks", all.why.has_stacks,
+                "Print the stacks of all threads and child processes of the last hang instead");
   add_cluster(*why, all.why.cluster);
   commands[why] = [&all](Console& console) { return run_why(all.why, full_registry(), console); };
   commands[add_logs(app, all)] = [&all](Console& console) {

@@ -77,6 +77,7 @@ struct WhyOptions {
   ClusterOptions cluster;
   std::vector<std::string> target;  // the words for find_target()
   OutputFormat format = OutputFormat::kText;
+  bool has_stacks = false;  // print the stacks of the last stall instead
 };
 int run_why(const WhyOptions& options, const Registry& registry, Console& console);
 

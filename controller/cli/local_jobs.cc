@@ -29,7 +29,7 @@ using kube::Result;
 using kube::Task;
 
 constexpr const char* kManager = "trainer-local";
-constexpr kube::Milliseconds kTick{20};
+constexpr kube::Milliseconds kPoll{20};
 constexpr std::chrono::seconds kLongestDeletion{60};
 constexpr std::chrono::seconds kAfterGrace{30};       // until a killed pod has been seen to end
 constexpr std::chrono::seconds kWaitWithoutAWord{2};  // most pods have ended by then
@@ -129,7 +129,7 @@ Task<Result<void>> delete_job(kube::ApiClient& client, ObjectKey key) {
     const auto job = co_await client.get(kTrainJobs, key);
     if (!job && job.error().code == ErrorCode::kNotFound) co_return Result<void>();
     if (!job) co_return tl::unexpected(job.error());
-    co_await kube::sleep(client.clock(), kTick);
+    co_await kube::sleep(client.clock(), kPoll);
   }
   co_return kube::fail(ErrorCode::kTimeout,
                        "the job of this name from before is not deleted within {} s: `kubectl get "
@@ -194,7 +194,7 @@ Task<Result<void>> wait_until_pods_end(kube::ApiClient& client, ObjectKey key, S
     if (waited > kWaitWithoutAWord && !std::exchange(is_said, true))
       say(fmt::format("TrainJob {}: its pods have {} s to end: waiting for them", key.to_string(),
                       grace->count()));
-    co_await kube::sleep(client.clock(), kTick);
+    co_await kube::sleep(client.clock(), kPoll);
   }
 }
 

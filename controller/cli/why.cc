@@ -10,8 +10,12 @@
 #include "controller/cli/documents.hh"
 #include "controller/cli/log_stream.hh"
 #include "controller/cli/read_why.hh"
+#include "controller/cli/stacks_report.hh"
+#include "kube/model/digest.hh"
 #include "kube/model/json_text.hh"
 #include "kube/model/resources.hh"
+#include "runtimes/stall/saved_stacks.hh"
+#include "runtimes/trainjob/stacks.hh"
 
 namespace trainer {
 namespace {
@@ -141,6 +145,49 @@ Task<Result<WhyReport>> ask(kube::ApiClient& client, Target target, kube::Object
   co_return std::move(read->report);
 }
 
+// Returns null if there are none.
+Task<Result<Json>> ask_for_stacks(kube::ApiClient& client, Target target, kube::ObjectKey key) {
+  const auto object = co_await client.get(target.resource(), key);
+  if (!object) co_return tl::unexpected(object.error());
+  kube::ObjectKey stacks_key{key.ns, key.name + std::string(target.kind->why->stacks_suffix)};
+  const auto stored = co_await client.get(kube::kConfigMaps, stacks_key);
+  if (!stored) {
+    if (stored.error().code == kube::ErrorCode::kNotFound) co_return Json();
+    co_return tl::unexpected(stored.error());
+  }
+  const auto meta = kube::ObjectMeta::of(*stored);
+  const kube::OwnerReference* const owner = meta.controller();
+  if (!owner || owner->uid != kube::ObjectMeta::of(*object).uid) co_return Json();
+  const auto bytes = kube::base64_decode(stored->get("binaryData").get_string(kStacksFile));
+  auto stacks = stall::read_compressed_stacks(bytes.value_or(""));
+  if (!stacks) {
+    co_return kube::fail(kube::ErrorCode::kInvalid, "ConfigMap {}: {}: {}", stacks_key.to_string(),
+                         kStacksFile, stacks.error().message);
+  }
+  co_return stacks;
+}
+
+int print_stacks(const WhyOptions& options, OpenTarget opened, Console& console) {
+  const auto& [target, key, cluster] = opened;
+  const kube::Resource& resource = target.resource();
+  if (target.kind->why->stacks_suffix.empty()) {
+    console.err << fmt::format("{}: why: no stacks are saved of a {}\n", console.program,
+                               resource.kind);
+    return kExitUsage;
+  }
+  const auto stacks = cluster->run(ask_for_stacks(cluster->client(), target, key));
+  if (!stacks) return report_cluster_error(stacks.error(), resource, key, console);
+  if (stacks->is_null()) {
+    console.err << fmt::format(
+        "No stacks are saved of {} {}: its training has not stalled, or its ranks do not report "
+        "(annotation trainer.kubeflow.org/detect-hangs)\n",
+        resource.kind, key.to_string());
+    return kExitRefused;
+  }
+  print_value(*stacks, stacks_text(*stacks), options.format, console.out);
+  return kExitDone;
+}
+
 }  // namespace
 
 Task<Result<WhyAnswer>> read_why(kube::ApiClient& client, const KindRegistration& kind,
@@ -169,10 +216,11 @@ Task<Result<WhyAnswer>> read_why(kube::ApiClient& client, const KindRegistration
 }
 
 int run_why(const WhyOptions& options, const Registry& registry, Console& console) {
-  const auto opened = open_target(
+  auto opened = open_target(
       registry, "why", options.target,
       [](const KindRegistration& kind) { return kind.why.has_value(); }, options.cluster, console);
   if (!opened) return opened.error();
+  if (options.has_stacks) return print_stacks(options, std::move(*opened), console);
   const auto& [target, key, cluster] = *opened;
   const auto report = cluster->run(ask(cluster->client(), target, key, console.program));
   if (!report) return report_cluster_error(report.error(), target.resource(), key, console);

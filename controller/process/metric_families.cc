@@ -37,6 +37,12 @@ void add_jobs(MetricFamilies& families, const JobCensus& census) {
     add_gauge(waits, {{"kind", wait.kind}, {"reason", wait.reason}}, count);
   families.push_back(std::move(jobs));
   families.push_back(std::move(waits));
+  prometheus::MetricFamily slow{"trainer_jobs_with_stragglers",
+                                "Jobs that run and of which some ranks are slow, by kind.",
+                                MetricType::Gauge,
+                                {}};
+  for (const auto& [kind, count] : census.slow()) add_gauge(slow, {{"kind", kind}}, count);
+  families.push_back(std::move(slow));
 }
 
 void add_work_durations(MetricFamilies& families) {

@@ -97,6 +97,8 @@ using ReadState = std::function<tl::expected<ObjectState, kube::FieldErrors>(
 struct WhyHook {
   std::string_view pod_label;  // its value is the name of the object that the pod belongs to
   ReadState read_state;
+  // The ConfigMap with saved stacks has the object's name and this; "" for a kind without any.
+  std::string_view stacks_suffix = {};
 };
 
 // This is a pod's place in its job: lines begin with it, and pods are ordered by it.

@@ -55,6 +55,17 @@ void JobCensus::leave(const Wait& wait) {
   if (at != waits_.end() && --at->second == 0) waits_.erase(at);
 }
 
+const std::string& JobCensus::enter_slow(const std::string& kind) {
+  const auto at = slow_.try_emplace(kind).first;
+  ++at->second;
+  return at->first;
+}
+
+void JobCensus::leave_slow(const std::string& kind) {
+  const auto at = slow_.find(kind);
+  if (at != slow_.end() && --at->second == 0) slow_.erase(at);
+}
+
 std::string_view JobCensus::label_of_counter(const std::string& ns) {
   if (counted_namespaces_.size() < kMaxCountedNamespaces) counted_namespaces_.insert(ns);
   return counted_namespaces_.contains(ns) ? std::string_view(ns) : kOther;
@@ -63,6 +74,7 @@ std::string_view JobCensus::label_of_counter(const std::string& ns) {
 JobRecord::~JobRecord() {
   if (counted_) census_->leave(*counted_);
   if (waiting_) census_->leave(*waiting_);
+  if (slow_) census_->leave_slow(*slow_);
 }
 
 JobMetrics::JobMetrics(std::shared_ptr<JobCensus> census, kube::ManagerMetrics& metrics,
@@ -88,7 +100,9 @@ void JobMetrics::update(JobRecord& record, const JobFacts& facts) const {
   const bool is_elsewhere = record.counted_->phase != facts.phase;
   const std::string_view waiting =
       record.waiting_ ? std::string_view(record.waiting_->reason) : std::string_view();
-  if (!is_elsewhere && waiting == facts.waiting) return;  // this is so nearly always
+  const bool was_slow = record.slow_ != nullptr;
+  if (!is_elsewhere && waiting == facts.waiting && was_slow == facts.has_stragglers)
+    return;  // this is so nearly always
   if (is_elsewhere && !facts.failure.empty()) failed(facts.failure, 1);
   place(record, facts);
 }
@@ -105,11 +119,13 @@ void JobMetrics::begin(JobRecord& record, const JobFacts& facts) const {
 void JobMetrics::place(JobRecord& record, const JobFacts& facts) const {
   if (record.counted_) census_->leave(*record.counted_);
   if (record.waiting_) census_->leave(*record.waiting_);
+  if (record.slow_) census_->leave_slow(*record.slow_);
   record.counted_ = &census_->enter(JobCensus::Labels{
       kind_, std::string(facts.phase), std::string(facts.ns), std::string(facts.runtime)});
   record.waiting_ = facts.waiting.empty()
                         ? nullptr
                         : &census_->enter(JobCensus::Wait{kind_, std::string(facts.waiting)});
+  record.slow_ = facts.has_stragglers ? &census_->enter_slow(kind_) : nullptr;
 }
 
 void JobMetrics::observe_steps(JobRecord& record, std::uint8_t steps) const {

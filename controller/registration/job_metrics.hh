@@ -23,9 +23,10 @@
 namespace trainer {
 
 // The census counts how many jobs of all kinds there are by phase, namespace and runtime, and how
-// many wait by reason. A series exists while it counts a job. Users choose the names of namespaces
-// and runtimes: beyond the bounds, a job that would need a new series is counted with `other` as
-// its runtime, or as its runtime and its namespace. Concurrency: one thread.
+// many wait by reason, and how many have slow ranks. A series exists while it counts a job. Users
+// choose the names of namespaces and runtimes: beyond the bounds, a job that would need a new
+// series is counted with `other` as its runtime, or as its runtime and its namespace. Concurrency:
+// one thread.
 class JobCensus {
  public:
   static constexpr std::size_t kMaxSeries = 700;
@@ -47,15 +48,19 @@ class JobCensus {
   };
   using Jobs = std::map<Labels, std::size_t>;
   using Waits = std::map<Wait, std::size_t>;
+  using Slow = std::map<std::string, std::size_t>;  // by kind
 
   const Jobs& jobs() const { return jobs_; }
   const Waits& waits() const { return waits_; }
+  const Slow& slow() const { return slow_; }
 
   // Counts one more job. The result is valid until leave().
   const Labels& enter(Labels labels);
   void leave(const Labels& labels);
   const Wait& enter(Wait wait);
   void leave(const Wait& wait);
+  const std::string& enter_slow(const std::string& kind);
+  void leave_slow(const std::string& kind);
   // Returns the label of a counter, whose series stays after its jobs and their namespace are gone:
   // `ns` for the first kMaxCountedNamespaces of this process, `other` for the rest.
   std::string_view label_of_counter(const std::string& ns);
@@ -65,6 +70,7 @@ class JobCensus {
 
   Jobs jobs_;
   Waits waits_;
+  Slow slow_;
   std::map<std::string, std::size_t, std::less<>> of_namespaces_;  // series
   std::set<std::string> counted_namespaces_;
 };
@@ -85,6 +91,7 @@ class JobRecord {
   std::shared_ptr<JobCensus> census_;  // null before the first facts
   const JobCensus::Labels* counted_ = nullptr;
   const JobCensus::Wait* waiting_ = nullptr;
+  const std::string* slow_ = nullptr;  // its kind, if it is counted as slow
   kube::Time posted_;
   JobRestarts restarts_;
   std::uint8_t awaited_ = 0xff;

@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "kube/model/json_text.hh"
+#include "runtimes/stall/saved_stacks.hh"
+#include "runtimes/trainjob/stragglers.hh"
 #include "runtimes/views/text.hh"
 
 namespace trainer {
@@ -16,6 +18,8 @@ namespace {
 
 constexpr auto kTick = std::chrono::seconds(1);
 constexpr auto kForgetAfter = std::chrono::minutes(30);
+constexpr int kMaxStacksOfTick = 4;                     // sets of stacks of jobs
+constexpr auto kStacksPause = std::chrono::minutes(1);  // between two sets of stacks of a job
 // A dump of 32 threads has some 1,600 frames.
 constexpr kube::JsonLimits kMessageLimits{.max_bytes = 65'536, .max_depth = 8, .max_values = 4'000};
 
@@ -91,7 +95,7 @@ bool HeartbeatStore::is_too_often(Job& job, const std::string& pod_uid, Steady n
 }
 
 void HeartbeatStore::count_bytes(Job& job) {
-  const std::size_t bytes = job.watch.bytes();
+  const std::size_t bytes = job.watch.bytes() + (job.stacks ? job.stacks->bytes.size() : 0);
   Share& share = shares_[job.key.ns];
   share.bytes += bytes - job.bytes;
   total_.bytes += bytes - job.bytes;
@@ -102,6 +106,7 @@ Task<void> HeartbeatStore::decide_all() {
   while (!is_stopped_ && !jobs_.empty()) {
     co_await pause_.wait_for(clock_, kTick);
     const Steady now = clock_.steady();
+    stacks_left_ = kMaxStacksOfTick;
     for (auto& [uid, job] : jobs_) decide(uid, *job, now);
     forget_silent(now);
   }
@@ -112,8 +117,10 @@ void HeartbeatStore::decide(const std::string& uid, Job& job, Steady now) {
   // A verdict is due soon after the threshold has passed, not a period later.
   if (now - job.decided_at < job.pause) return;
   job.decided_at = now;
-  if (!job.watch.decide(now)) return;
+  const bool has_changed = job.watch.decide(now);
   const stall::Verdict& verdict = job.watch.verdict();
+  const bool has_stacks = verdict.phase == stall::Phase::kStalled && keep_stacks(job, now);
+  if (!has_changed && !has_stacks) return;
   auto facts = std::make_shared<HeartbeatFacts>();
   switch (verdict.phase) {
     case stall::Phase::kUnknown:
@@ -122,18 +129,44 @@ void HeartbeatStore::decide(const std::string& uid, Job& job, Steady now) {
     case stall::Phase::kStarting:
     case stall::Phase::kRunning:
     case stall::Phase::kEnded:
+      job.stacks.reset();
       break;
     case stall::Phase::kStalled: {
       std::optional<kube::Time> since;
       if (const auto at = job.watch.progress_at())
         since = clock_.now() + std::chrono::duration_cast<std::chrono::microseconds>(*at - now);
       facts->stall = stall_of(verdict, since);
+      facts->stacks = job.stacks;
       break;
     }
   }
   facts->restarts = job.watch.restarts();
   facts->steps = job.watch.steps();
+  const stall::Stragglers& stragglers = job.watch.stragglers();
+  if (stragglers.is_known() || verdict.phase != stall::Phase::kRunning)
+    facts->stragglers = stragglers_of(stragglers.named());
   board_->put(uid, job.key, std::move(facts));
+}
+
+// They are made when a stall begins, and when others are suspected. Returns whether they are new.
+bool HeartbeatStore::keep_stacks(Job& job, Steady now) {
+  std::vector<std::int32_t> about;
+  for (const stall::Suspect& suspect : job.watch.verdict().suspects) about.push_back(suspect.rank);
+  if (job.stacks && job.stacks_about == about) return false;
+  // Making and writing them is much work. A rank can change its mind in each heartbeat, and a
+  // network that fails stops all jobs at once.
+  if (job.stacks_at && now - *job.stacks_at < kStacksPause) return false;
+  if (stacks_left_ == 0) return false;
+  auto saved = std::make_shared<SavedStacks>();
+  saved->bytes = stall::compressed_stacks(job.watch.stacks(), job.watch.verdict());
+  if (saved->bytes.empty()) return false;
+  --stacks_left_;
+  saved->number = ++last_stacks_;
+  job.stacks = std::move(saved);
+  job.stacks_about = std::move(about);
+  job.stacks_at = now;
+  count_bytes(job);
+  return true;
 }
 
 void HeartbeatStore::forget_silent(Steady now) {

@@ -5,11 +5,14 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include "controller/status/heartbeat_board.hh"
 #include "controller/status/token_verifier.hh"
@@ -66,6 +69,9 @@ class HeartbeatStore {
     Steady decided_at;
     std::size_t bytes = 0;
     std::unordered_map<std::string, Messages> messages;  // by the pod's uid
+    std::shared_ptr<const SavedStacks> stacks;           // made for this stall
+    std::vector<std::int32_t> stacks_about;              // the suspects that it had then
+    std::optional<Steady> stacks_at;
   };
   // These are the sums of one namespace.
   struct Share {
@@ -78,6 +84,7 @@ class HeartbeatStore {
   void count_bytes(Job& job);
   kube::Task<void> decide_all();
   void decide(const std::string& uid, Job& job, Steady now);
+  bool keep_stacks(Job& job, Steady now);
   void forget_silent(Steady now);
 
   kube::Clock& clock_;
@@ -87,6 +94,8 @@ class HeartbeatStore {
   std::map<std::string, Share, std::less<>> shares_;            // by namespace
   Share total_;
   kube::Notifier pause_;
+  std::uint64_t last_stacks_ = 0;  // a number
+  int stacks_left_ = 0;            // sets that this tick may still make
   bool is_deciding_ = false;
   bool is_stopped_ = false;
   kube::TaskGroup tasks_;

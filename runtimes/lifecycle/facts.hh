@@ -28,7 +28,8 @@ struct JobFacts {
   std::string_view phase;
   // The reason why it neither runs nor has ended; "" for one that does. Bounded.
   std::string_view waiting;
-  std::string_view failure;  // the reason why it has failed; "" for one that has not. Bounded
+  std::string_view failure;     // the reason why it has failed; "" for one that has not. Bounded
+  bool has_stragglers = false;  // it runs, and some of its ranks are slow
   kube::Time created;
   std::uint8_t steps = 0;  // the bits of JobStep that it has reached
   // In the record's first facts: it has run before, so that no time until it runs is measured.

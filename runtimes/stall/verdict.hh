@@ -44,6 +44,8 @@ struct RankReport {
   std::int64_t steps = -1;
   std::int64_t batches = -1;
   std::int64_t seq = -1;
+  std::int64_t sent = -1;    // the number of its last heartbeat
+  double own = -1;           // seconds of a step without waiting for others; -1 if unknown
   bool has_reported = true;  // false if only its agent speaks of it
   bool has_ended = false;
   bool is_stopped = false;  // its agent says so

@@ -151,6 +151,7 @@ bool Watch::take_marks(Rank& rank, const RankMessage& message, SteadyTime now) {
   rank.seq = message.seq;
   if (message.seq >= 0) rank.last_seq = message.seq;
   rank.gap = std::max(message.gap, 0.0);
+  if (message.own >= 0) rank.own = message.own;
   steps_ = std::max(steps_, steps);
   if (steps > 0 || batches > 0 || has_joined)
     progress_at_ = std::max(progress_at_.value_or(progress), progress);
@@ -262,6 +263,8 @@ RankReport Watch::report_of(const Rank& rank, SteadyTime now) const {
   report.steps = rank.steps;
   report.batches = rank.batches;
   report.seq = rank.seq;
+  report.sent = rank.sent;
+  report.own = rank.own;
   report.has_ended = rank.has_ended;
   report.has_stack = rank.summary.has_value();
   report.is_awaited = !request_ || now <= request_->since + limits_.answer_time();
@@ -295,14 +298,19 @@ std::map<std::int32_t, RankReport> Watch::reports(std::int32_t world, SteadyTime
 
 bool Watch::decide(SteadyTime now) {
   const std::int32_t ranks = world();
-  Verdict verdict = stall::decide(reports(ranks, now), ranks, Seconds(now - begun_at_), limits_);
+  const auto reported = reports(ranks, now);
+  Verdict verdict = stall::decide(reported, ranks, Seconds(now - begun_at_), limits_);
   const bool is_stall = verdict.phase == Phase::kStalling || verdict.phase == Phase::kStalled;
   if (is_stall) {
     renew_request(now);
   } else if (request_) {
     forget_stall();
   }
-  const bool has_changed = !(verdict == verdict_);
+  bool has_changed = !(verdict == verdict_);
+  if (verdict.phase == Phase::kRunning)
+    has_changed = stragglers_.decide(reported, now) || has_changed;
+  else if (verdict.phase != Phase::kUnknown && verdict.phase != Phase::kStalling)
+    has_changed = stragglers_.clear() || has_changed;
   verdict_ = std::move(verdict);
   return has_changed;
 }
@@ -333,7 +341,8 @@ std::optional<SteadyTime> Watch::progress_at() const {
 }
 
 std::size_t Watch::bytes() const {
-  return sizeof(Watch) + bytes_ + whole_.size() * (kNodeOverhead + sizeof(Whole)) +
+  return sizeof(Watch) + bytes_ + stragglers_.bytes() +
+         whole_.size() * (kNodeOverhead + sizeof(Whole)) +
          verdict_.groups.size() * (sizeof(Group) + kMaxLine + kMaxListed * sizeof(std::int32_t)) +
          verdict_.suspects.size() * (sizeof(Suspect) + 2 * (kMaxPodName + kMaxLine));
 }
@@ -360,6 +369,7 @@ kube::Json Watch::stacks() const {
     each.set("rank", std::int64_t{number});
     each.set("pod", rank->second.sender.pod);
     each.set("node", rank->second.sender.node);
+    each.set("waiting", whole.is_waiting);
     list.push_back(std::move(each));
   }
   return kube::Json::object({{"ranks", std::move(list)}});

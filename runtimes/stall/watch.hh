@@ -13,6 +13,7 @@
 #include "kube/model/error.hh"
 #include "kube/model/json.hh"
 #include "runtimes/stall/heartbeats.hh"
+#include "runtimes/stall/stragglers.hh"
 #include "runtimes/stall/verdict.hh"
 
 namespace trainer::stall {
@@ -35,16 +36,18 @@ class Watch {
   Watch(Limits limits, SteadyTime now);
 
   kube::Result<Answer> take(const kube::Json& message, const Sender& sender, SteadyTime now);
-  // Decides again; it is called once in a period. Returns true if the verdict has changed.
+  // Decides again; it is called once in a period. Returns true if the verdict or the stragglers
+  // have changed.
   bool decide(SteadyTime now);
 
   const Verdict& verdict() const { return verdict_; }
+  const Stragglers& stragglers() const { return stragglers_; }
   // The last step, batch or collective of any rank in this attempt; nullopt before the first.
   std::optional<SteadyTime> progress_at() const;
   SteadyTime heard_at() const { return heard_at_; }  // the begin of the watch before any message
   // An estimate of what this holds.
   std::size_t bytes() const;
-  // Returns the ranks with all their threads and children, for people.
+  // Returns the ranks with all their threads and children, and whether they wait in a collective.
   kube::Json stacks() const;
   // The highest count of steps in this attempt; 0 before the first.
   std::int64_t steps() const { return steps_; }
@@ -73,6 +76,7 @@ class Watch {
     std::int64_t seq = -1;
     std::int64_t last_seq = -1;  // the last one that was known
     double gap = 0;
+    double own = -1;  // the last one that was known
     SteadyTime first_at, heard_at, progress_at, active_at;
     // The values by which activity is measured.
     SteadyTime sample_at;
@@ -125,6 +129,7 @@ class Watch {
   std::optional<Request> request_;
   std::size_t bytes_ = 0;  // those of `ranks_` and `whole_`
   Verdict verdict_;
+  Stragglers stragglers_;
 };
 
 }  // namespace trainer::stall

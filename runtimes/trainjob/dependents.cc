@@ -9,6 +9,7 @@
 #include "runtimes/pipeline/plugin.hh"
 #include "runtimes/trainjob/difference.hh"
 #include "runtimes/trainjob/known_objects.hh"
+#include "runtimes/trainjob/stacks.hh"
 
 namespace trainer {
 namespace {
@@ -121,7 +122,7 @@ bool is_dependent_missing(const TrainJobObserved& observed, const PipelineOption
     const bool is_runtime = each.resource.group == kTrainJobs.group;
     if (!each.is_known || each.read.exists() || is_runtime ||
         is_snapshot(observed.job, each.resource, name) ||
-        !is_dependent_current(observed, each.read))
+        is_stacks(observed.job, each.resource, name) || !is_dependent_current(observed, each.read))
       return false;
     const auto others = refreshed(observed, options);
     return std::none_of(others.begin(), others.end(), [&](const DependentObject& one) {

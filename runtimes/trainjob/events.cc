@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "runtimes/trainjob/conditions.hh"
+#include "runtimes/trainjob/stragglers.hh"
 #include "runtimes/views/text.hh"
 
 namespace trainer {
@@ -78,6 +79,8 @@ std::vector<kube::PlannedEvent> events_between(const TrainJobStatus& before,
   const bool goes_on = after.phase == "Running" && after.restarts == before.restarts;
   if (before.stall && !after.stall && goes_on)
     events.push_back(event("Normal", "Resumed", "the training makes steps again"));
+  if (const std::string slow = newly_slow(before.stragglers, after.stragglers); !slow.empty())
+    events.push_back(event("Normal", "Straggler", slow));
   if (blocked) {
     if (!blocked->is_recorded && (after.reason != before.reason || after.message != before.message))
       events.push_back(refused_child(*blocked));

@@ -57,6 +57,7 @@ JobFacts facts_of(const TrainJob& job, const JobSet* jobset) {
   facts.runtime = job.spec.runtimeRef.name;
   facts.waiting = waiting_reason(job.status);
   facts.failure = failure_reason(job.status);
+  facts.has_stragglers = facts.phase == "Running" && !job.status.stragglers.empty();
   facts.has_run =
       facts.phase == "Restarting" || (job.is_suspended() && job.status.startTime.has_value());
   if (jobset) {

@@ -52,6 +52,7 @@ struct TrainJobObserved {
   std::optional<kube::Time> scheduled_since;
   // nullptr while no rank has reported since this process leads.
   const HeartbeatFacts* heartbeats = nullptr;
+  std::uint64_t stacks_number = 0;          // the stacks that this process has tried to write last
   bool is_jobset_controller_active = true;  // this controller owns the job's JobSet
   jobset::Gates gates;                      // the gates of that JobSet controller
   std::string jobset_managed_by;  // set in a JobSet at its creation (JobSet controller mode Share);

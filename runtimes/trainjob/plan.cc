@@ -20,7 +20,9 @@
 #include "runtimes/trainjob/needed_events.hh"
 #include "runtimes/trainjob/phase.hh"
 #include "runtimes/trainjob/snapshot.hh"
+#include "runtimes/trainjob/stacks.hh"
 #include "runtimes/trainjob/status.hh"
+#include "runtimes/trainjob/stragglers.hh"
 
 namespace trainer {
 namespace {
@@ -58,6 +60,8 @@ class TrainJobPlanner {
     if (!plan_.needs_objects.empty()) return reading_only();
     note_refusal();
     settle_status();
+    plan_stacks(observed_, after_, plan_);
+    if (!plan_.needs_objects.empty()) return reading_only();
     note_progress();
     clean_up();
     if (!plan_.actions.empty()) plan_.read_stamp = stamp_of(observed_);
@@ -154,6 +158,8 @@ class TrainJobPlanner {
   // to write.
   void note_refusal() {
     if (!observed_.refusal || plan_.actions.empty() || children_.blocked) return;
+    // A job needs no stacks.
+    if (is_stacks(observed_.job, observed_.refusal->resource, observed_.refusal->name)) return;
     std::string message = observed_.refusal->message;
     // This happens, for example, if an earlier version has built the JobSet of a job that still
     // waits: fields of a JobSet cannot change.
@@ -185,6 +191,7 @@ class TrainJobPlanner {
     after_.phase = verdict.phase;
     after_.reason = verdict.reason;
     after_.message = verdict.message;
+    settle_stragglers();
     if (verdict.is_unexplained) request_events(job_without_pods);
     if (before_ == after_) return;  // this is so nearly always
     const std::vector<std::string> cuts = fit(after_);
@@ -260,6 +267,16 @@ class TrainJobPlanner {
     } else if (facts.has_started) {
       after_.startTime = observed_.now.whole_seconds();
     }
+  }
+
+  // Without heartbeats the last ones stay: a new process must compare the ranks for some time.
+  void settle_stragglers() {
+    if (after_.stragglers.empty() && !observed_.heartbeats) return;  // this is so nearly always
+    const bool may_run = !is_finished(after_) && jobset_ && !observed_.job.is_suspended();
+    if (!may_run || after_.restarts != before_.restarts)
+      after_.stragglers.clear();
+    else if (after_.phase == "Running" && has_heartbeats() && observed_.heartbeats->stragglers)
+      after_.stragglers = with_times_of(before_.stragglers, *observed_.heartbeats->stragglers);
   }
 
   // A finished job keeps what was seen last: it may be why it failed.

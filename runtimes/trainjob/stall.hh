@@ -2,8 +2,11 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "api/trainjob.hh"
 #include "kube/model/time.hh"
@@ -11,11 +14,19 @@
 
 namespace trainer {
 
+// Compressed stacks of a stall (runtimes/stall/saved_stacks.hh). Later ones have a higher number.
+struct SavedStacks {
+  std::uint64_t number = 0;
+  std::string bytes;
+};
+
 // The ranks' heartbeats say this of a job now.
 struct HeartbeatFacts {
   std::optional<StallStatus> stall;  // without summary; nullopt if a rank makes steps
   std::int32_t restarts = 0;         // the restarts of the JobSet before this attempt
   std::int64_t steps = 0;            // the highest count of steps in this attempt
+  std::optional<std::vector<StragglerStatus>> stragglers;  // nullopt if they are not known
+  std::shared_ptr<const SavedStacks> stacks;               // those of this stall; may be null
 };
 
 // Returns a stalled verdict in the bounds of a status, without `summary`. `since` is the time of

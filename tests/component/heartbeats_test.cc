@@ -6,6 +6,7 @@
 #include "kube/model/json_text.hh"
 #include "kube/tests/fake_clock.hh"
 #include "kube/tests/run_task.hh"
+#include "runtimes/stall/saved_stacks.hh"
 #include "tests/support/catch.hh"
 
 using namespace trainer;
@@ -31,6 +32,7 @@ struct Rank {
   double idle = 0;
   bool waits = true;
   std::int64_t sent = 0;
+  double own = -1;
 
   Json message(const std::string& dump = "") const {
     const std::string line = waits ? "/w/train.py:88 main" : "/w/data.py:7 fetch";
@@ -48,7 +50,7 @@ struct Rank {
                                    {"seq", -1},
                                    {"idle", idle},
                                    {"gap", 1.0},
-                                   {"own", -1},
+                                   {"own", own},
                                    {"top", line},
                                    {"leaf", line},
                                    {"cpu", 5.0},
@@ -136,11 +138,52 @@ TEST_CASE_METHOD(HeartbeatFixture, "the rank that keeps the others waiting is na
   CHECK(clock.now() - *facts->stall->since >= 60s);
   CHECK(clock.now() - *facts->stall->since <= 80s);
   CHECK(changed.back() == "team-a/j");
+  REQUIRE(facts->stacks);
+  const auto stacks = stall::read_compressed_stacks(facts->stacks->bytes);
+  REQUIRE(stacks);
+  REQUIRE(stacks->get_array("ranks").size() == 4);
+  CHECK(stacks->get_array("ranks")[0].get_int("rank") == 2);
+  CHECK_FALSE(stacks->get_array("ranks")[0].get_bool("waiting"));
+  CHECK(stacks->get_array("ranks")[1].get_bool("waiting"));
 
   beat("j", 6, 0);
   pass(10s);
   REQUIRE(board->find("j-uid"));
   CHECK_FALSE(board->find("j-uid")->stall);
+  CHECK_FALSE(board->find("j-uid")->stacks);
+}
+
+TEST_CASE_METHOD(HeartbeatFixture, "a rank whose own work takes longer is named") {
+  const auto run = [this](int rounds, double own) {
+    for (int round = 0; round < rounds; ++round) {
+      for (int i = 0; i < 4; ++i) {
+        Rank rank{i, 100 + sent, 0, true, sent, i == 2 ? own : 0.1};
+        CHECK(take("j", rank.message(), i).status == 200);
+        ++sent;
+      }
+      pass(10s);
+    }
+  };
+  run(1, 0.3);
+  REQUIRE(board->find("j-uid"));
+  CHECK_FALSE(board->find("j-uid")->stragglers);
+  run(15, 0.3);
+  auto facts = board->find("j-uid");
+  REQUIRE(facts->stragglers);
+  REQUIRE(facts->stragglers->size() == 1);
+  const StragglerStatus& slow = facts->stragglers->front();
+  CHECK(slow.rank == 2);
+  CHECK(slow.pod == "j-node-0-2");
+  CHECK(slow.node == "worker-2");
+  CHECK(slow.times == "3.0");
+  CHECK_FALSE(facts->stall);
+  // Nothing is posted while nothing changes.
+  const std::size_t posted = changed.size();
+  run(30, 0.5);
+  CHECK(changed.size() == posted);
+  run(10, 0.1);
+  CHECK(changed.size() == posted + 1);
+  CHECK(board->find("j-uid")->stragglers->empty());
 }
 
 TEST_CASE_METHOD(HeartbeatFixture, "the period of a short threshold is short") {

@@ -92,6 +92,33 @@ TEST_CASE_METHOD(JobMetricsFixture,
   CHECK(census->waits().empty());
 }
 
+TEST_CASE_METHOD(JobMetricsFixture, "a job with slow ranks is counted while it has them") {
+  const auto slow = [this] {
+    return figure_of(metrics, R"(trainer_jobs_with_stragglers{kind="TrainJob"})");
+  };
+  JobFacts running = facts("Running");
+  running.has_stragglers = true;
+  {
+    JobRecord one;
+    JobRecord other;
+    jobs.update(one, running);
+    jobs.update(other, facts("Running"));
+    CHECK(slow() == 1);
+    jobs.update(other, running);
+    jobs.update(other, running);
+    CHECK(slow() == 2);
+    jobs.update(one, facts("Running"));
+    CHECK(slow() == 1);
+  }
+  CHECK(slow() == -1);
+  TrainJob job;
+  job.status.stragglers.emplace_back();
+  job.status.phase = "Running";
+  CHECK(facts_of(job, nullptr).has_stragglers);
+  job.status.phase = "Failed";
+  CHECK_FALSE(facts_of(job, nullptr).has_stragglers);
+}
+
 TEST_CASE_METHOD(JobMetricsFixture, "times from the POST, each once") {
   JobRecord record;
   clock.advance(milliseconds(100));

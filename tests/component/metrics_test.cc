@@ -150,6 +150,7 @@ TEST_CASE("the families of a process that has done everything once") {
   metrics.on_collect([&idle] { idle.manager.collect(); });
   const auto& job = options.jobs->enter(JobCensus::Labels{"TrainJob", "Running", "ns", "rt"});
   const auto& wait = options.jobs->enter(JobCensus::Wait{"TrainJob", "CreatingPods"});
+  options.jobs->enter_slow("TrainJob");
   metrics.reconciled("jobset", "error", milliseconds(1));
   metrics.queued("jobset", milliseconds(1));
   metrics.watched("jobsets", "list");
@@ -170,6 +171,7 @@ TEST_CASE("the families of a process that has done everything once") {
   std::istringstream lines(metrics.render());
   options.jobs->leave(job);
   options.jobs->leave(wait);
+  options.jobs->leave_slow("TrainJob");
   std::set<std::string> names;
   const std::string begin = "# TYPE ";
   for (std::string line; std::getline(lines, line);)
@@ -213,6 +215,7 @@ TEST_CASE("the families of a process that has done everything once") {
       "trainer_job_time_to_running_seconds",
       "trainer_jobs",
       "trainer_jobs_waiting",
+      "trainer_jobs_with_stragglers",
       "trainer_loop_lag_seconds",
       "trainer_loop_stalls_total",
       "trainer_serving_exceptions_total",

@@ -9,6 +9,9 @@
 
 #include "controller/cli/commands.hh"
 #include "controller/kinds/registry.hh"
+#include "kube/model/digest.hh"
+#include "kube/model/gzip.hh"
+#include "kube/model/json_text.hh"
 #include "kube/tests/scripted_server.hh"
 #include "tests/component/command_run.hh"
 #include "tests/support/catch.hh"
@@ -75,6 +78,8 @@ struct WhyFixture {
     WhyOptions options;
     options.cluster.kubeconfig = config.string();
     options.target = {"j"};
+    options.has_stacks = has_stacks;
+    options.format = format;
     test::CommandRun done = test::run_beside(io, [&options](Console& console) {
       return run_why(options, production_registry(KindOptions()), console);
     });
@@ -82,6 +87,8 @@ struct WhyFixture {
     return std::move(done.said);
   }
   int code = -1;
+  bool has_stacks = false;
+  OutputFormat format = OutputFormat::kText;
   std::string job;
   std::string all_pods;
 };
@@ -105,6 +112,50 @@ TEST_CASE_METHOD(WhyFixture, "the report has last lines, and warnings of Jobs, p
   for (const char* part : {"of the Job", "of the claim", "of the pod", "No locks available"})
     CHECK_THAT(text, kube::test::contains(part));
   CHECK(text.find("of another") == std::string::npos);
+}
+
+TEST_CASE_METHOD(WhyFixture, "saved stacks are printed, and nothing else is asked for") {
+  has_stacks = true;
+  kube::GzipWriter writer(10'000);
+  REQUIRE(writer.add(R"({"ranks":[{"rank":5,"pod":"p","node":"m","waiting":false,"threads":[
+      {"name":"MainThread","main":true,"state":"S","frames":["/app/data.py:41 \u001b[2Jread"]}]}])"));
+  const std::string bytes = writer.finish("}");
+  const auto serve_stacks = [this](const std::string& owner, const std::string& data) {
+    api.on("GET", kCore + "configmaps/j-stacks")
+        .answer(200, R"({"metadata":{"name":"j-stacks","namespace":"ns","ownerReferences":[
+            {"kind":"TrainJob","name":"j","controller":true,"uid":")" +
+                         owner + R"("}]},"binaryData":{"stacks.json.gz":")" + data + R"("}})");
+  };
+  SECTION("as text") {
+    serve_stacks("u", kube::base64_encode(bytes));
+    CHECK(ask("") ==
+          "rank 5 (pod p, node m)\n  MainThread (S)\n    /app/data.py:41 \\x1b[2Jread\n");
+    CHECK(code == kExitDone);
+    CHECK(api.lines().size() == 2);
+  }
+  SECTION("as JSON") {
+    format = OutputFormat::kJson;
+    serve_stacks("u", kube::base64_encode(bytes));
+    const auto stacks = kube::parse_json(ask(""));
+    REQUIRE(stacks);
+    CHECK(stacks->get_array("ranks")[0].get_int("rank") == 5);
+  }
+  SECTION("those of an earlier job of this name are not") {
+    serve_stacks("other", kube::base64_encode(bytes));
+    CHECK_THAT(ask(""), kube::test::contains("No stacks are saved of TrainJob ns/j"));
+    CHECK(code == kExitRefused);
+  }
+  SECTION("there are none") {
+    api.on("GET", kCore + "configmaps/j-stacks")
+        .answer(404, R"({"kind":"Status","reason":"NotFound","message":"not found","code":404})");
+    CHECK_THAT(ask(""), kube::test::contains("detect-hangs"));
+    CHECK(code == kExitRefused);
+  }
+  SECTION("of another form") {
+    serve_stacks("u", "AAAA");
+    CHECK_THAT(ask(""), kube::test::contains("ConfigMap ns/j-stacks: stacks.json.gz: "));
+    CHECK(code == kExitRefused);
+  }
 }
 
 TEST_CASE_METHOD(WhyFixture, "warnings about an earlier job of the same name are left out") {

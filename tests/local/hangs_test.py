@@ -32,8 +32,8 @@ def kube_env(local):
     return {**local.env, "KUBECONFIG": str(local.state / "kubeconfig")}
 
 
-def why(local, name):
-    return subprocess.run([bed.TRAINER, "why", name], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
+def why(local, name, *flags):
+    return subprocess.run([bed.TRAINER, "why", name, *flags], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
                           env=kube_env(local), timeout=60).stdout
 
 
@@ -73,6 +73,10 @@ def loader(local, tier):
     check_suspect(stall, "loader", printed(local, "loader"))
     said = why(local, "loader")
     assert "Running (Stalled)" in said and "rank 2 (pod " in said and "fetch_from_storage" in said, said
+    # The stacks were written before the status.
+    stacks = why(local, "loader", "--stacks")
+    assert stacks.startswith("rank 2 (pod ") and "fetch_from_storage" in stacks, stacks
+    assert stacks.count("waits for others") >= 2, stacks
 
 
 def test_a_rank_that_sleeps_in_the_loader(local):

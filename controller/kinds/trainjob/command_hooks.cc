@@ -13,6 +13,8 @@
 #include "runtimes/lifecycle/reasons.hh"
 #include "runtimes/plugins/registry.hh"
 #include "runtimes/trainjob/legacy.hh"
+#include "runtimes/trainjob/stacks.hh"
+#include "runtimes/trainjob/stragglers.hh"
 #include "runtimes/views/labels.hh"
 #include "runtimes/views/text.hh"
 
@@ -121,6 +123,13 @@ void add_stall(const TrainJobStatus& status, ObjectState& state) {
   state.evidence.insert(state.evidence.begin(), lines.begin(), lines.end());
 }
 
+// The job runs, so that its message says nothing of them.
+void add_stragglers(const TrainJobStatus& status, ObjectState& state) {
+  std::vector<std::string> lines;
+  for (const StragglerStatus& each : status.stragglers) lines.push_back(describe(each));
+  state.evidence.insert(state.evidence.begin(), lines.begin(), lines.end());
+}
+
 std::string logs_command(const TrainJob& job, std::string_view program) {
   return fmt::format("`{} logs {} -n {}`", program, job.metadata.name, job.metadata.ns);
 }
@@ -175,6 +184,7 @@ ObjectState trainjob_state(const TrainJob& job, std::string_view program) {
   add_first_failure(status, state);
   add_restarts(status.restartBudget, state);
   add_stall(status, state);
+  add_stragglers(status, state);
   state.next_step = advice(job, program);
   state.is_finished = job.is_finished();
   state.is_failed = kube::is_condition_true(status.conditions, "Failed");
@@ -204,7 +214,7 @@ void add_trainjob_hooks(KindRegistration& registration) {
   };
   job.render = render_trainjob;
   registration.render = {std::move(runtime), std::move(cluster_runtime), std::move(job)};
-  registration.why = {jobset::kJobSetNameKey, read_state};
+  registration.why = {jobset::kJobSetNameKey, read_state, kStacksSuffix};
   registration.logs = {jobset::kJobSetNameKey, read_state, read_jobset_place};
 }
 

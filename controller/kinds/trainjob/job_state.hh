@@ -16,6 +16,7 @@ struct JobState : kube::ObjectMemory {
   // TrainJobObserved has the meaning of these.
   std::shared_ptr<const kube::CompressedText> deleted_jobset;
   std::int32_t total_nodes = 0;
+  std::uint64_t stacks_number = 0;
   std::optional<std::optional<kube::Time>> scheduled_since;
   JobRecord record;  // the metrics read it
 };

@@ -13,6 +13,7 @@
 #include "runtimes/trainjob/known_objects.hh"
 #include "runtimes/trainjob/legacy.hh"
 #include "runtimes/trainjob/measures.hh"
+#include "runtimes/trainjob/stacks.hh"
 #include "runtimes/trainjob/unreadable.hh"
 
 namespace trainer {
@@ -127,17 +128,29 @@ Result<void> TrainJobController::complete(const Subject& subject, TrainJobPlan& 
   }
   if (plan.total_nodes) subject.memory->total_nodes = *plan.total_nodes;
   subject.memory->scheduled_since = plan.scheduled_since;
+  if (plan.stacks_number) subject.memory->stacks_number = *plan.stacks_number;
   return {};
 }
 
-void TrainJobController::on_done(const Subject& subject, const TrainJobPlan&) {
+void TrainJobController::on_done(const Subject& subject, const TrainJobPlan& plan) {
   const TrainJob& job = *subject.decoded->job;
+  if (plan.stacks_number) {
+    const kube::NamedObject stacks = stacks_object(job);
+    subject.memory->objects.forget(stacks.resource, stacks.key.name);
+  }
   subject.memory->objects.forget(runtime_resource(job), job.spec.runtimeRef.name);
   if (subject.memory->record.awaits(JobStep::kJobSet)) measure_again(subject);
 }
 
 Task<Result<kube::ReadObject>> TrainJobController::read(const Subject& subject,
                                                         kube::NamedObject named) {
+  if (is_stacks(*subject.decoded->job, named.resource, named.key.name)) {
+    auto found = co_await PlannedController::read(subject, std::move(named));
+    if (found) co_return found;
+    kube::ReadObject unread;  // the job does not depend on it
+    unread.error = found.error().message;
+    co_return unread;
+  }
   if (named.resource != kTrainingRuntimes && named.resource != kClusterTrainingRuntimes)
     co_return co_await PlannedController::read(subject, std::move(named));
   auto live = co_await snapshots_.read_live(std::move(named.resource), std::move(named.key));
@@ -153,6 +166,12 @@ void TrainJobController::keep(const Subject& subject, const kube::NamedObject& n
                               kube::Json object, Origin origin, kube::ReadObject& kept) {
   const TrainJob& job = *subject.decoded->job;
   const bool is_owned = kept.controller_uid == job.metadata.uid;
+  if (is_stacks(job, named.resource, named.key.name)) {
+    const std::string uid = kube::ObjectMeta::of(object).uid;
+    kept.object = std::make_shared<const kube::Json>(
+        kube::Json::object({{"metadata", kube::Json::object({{"uid", uid}})}}));
+    return;
+  }
   if (named != snapshot_object(job)) {
     kept.object = std::make_shared<const kube::Json>(
         trim_dependent(named.resource, is_owned, std::move(object)));
@@ -192,6 +211,7 @@ TrainJobObserved TrainJobController::observe(const Subject& subject, const Child
   observed.jobset_object = child.decoded ? child.decoded->object.get() : nullptr;
   if (child.stored) observed.jobset_owned_fields = child.stored->fingerprint;
   observed.heartbeats = heartbeats;
+  observed.stacks_number = state.stacks_number;
   observed.deleted_jobset = child.deleted ? &*child.deleted : nullptr;
   observed.pods = pods_.find_by(kByJobSet, job.metadata.ns, job.metadata.name);
   observed.refusal = refusal_of(subject);

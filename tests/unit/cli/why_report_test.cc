@@ -92,6 +92,23 @@ TEST_CASE("the evidence says why containers wait or how they ended") {
   CHECK(has_line(report, "pod q: container node ended with exit code 137 (OOMKilled)"));
 }
 
+TEST_CASE("the evidence of a running job names its slow ranks first") {
+  TrainJob asked = job("Running", "", "2 of 2 nodes are ready");
+  asked.status.restartBudget = "1/3";
+  StragglerStatus slow;
+  slow.rank = 5;
+  slow.pod = "llama-node-0-1-x";
+  slow.node = "gpu-07";
+  slow.times = "1.8";
+  asked.status.stragglers = {slow};
+  const WhyReport report = why(asked, {}, {}, kNone);
+  REQUIRE(report.evidence.size() == 2);
+  CHECK(report.evidence[0] ==
+        "rank 5 (pod llama-node-0-1-x, node gpu-07) is slow: its own work takes 1.8 times the "
+        "median; the others wait for it at each step");
+  CHECK_FALSE(report.is_failed);
+}
+
 TEST_CASE("evidence does not repeat the message") {
   TrainJob failed = job("Failed", "FailedJobs", "");
   FirstFailure failure;

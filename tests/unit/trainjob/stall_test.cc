@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "runtimes/trainjob/stragglers.hh"
 #include "tests/support/catch.hh"
 #include "tests/unit/trainjob/world.hh"
 
@@ -241,6 +242,94 @@ TEST_CASE("policy Fail ends the job, and Warn does nothing", "[stall]") {
   CHECK(warned.settle() == Reasons{"Stalled"});
   CHECK(warned.ended_jobs.empty());
   CHECK_FALSE(warned.status().find("hangs"));
+}
+
+StragglerStatus slow(std::int32_t rank, std::string pod, std::string times) {
+  StragglerStatus straggler;
+  straggler.rank = rank;
+  straggler.pod = std::move(pod);
+  straggler.node = "worker-1";
+  straggler.times = std::move(times);
+  return straggler;
+}
+
+TEST_CASE("slow ranks are named in the status, with one event and one write", "[stall]") {
+  CHECK(stragglers_of({{5, "p", "n", 1.84}, {7, "p", "n", 999}}).back().times == "999.0");
+  World world = running();
+  HeartbeatFacts facts;
+  world.heartbeats = &facts;
+  CHECK(world.settle().empty());
+  facts.stragglers.emplace();
+  CHECK(world.settle().empty());
+  CHECK_FALSE(world.status().find("stragglers"));
+
+  facts.stragglers = {slow(2, "j-node-0-1-x", "1.8")};
+  TrainJobPlan plan = world.reconcile();
+  REQUIRE(reasons_of(plan) == Reasons{"Straggler"});
+  CHECK(plan.events.front().type == "Normal");
+  CHECK(plan.events.front().message ==
+        "rank 2 (pod j-node-0-1-x, node worker-1) is slow: its own work takes 1.8 times the "
+        "median; the others wait for it at each step");
+  CHECK(plan.is_status_minor());
+  CHECK(world.phase() == "Running");
+  CHECK(world.reason() == "NodesReady");
+  CHECK(world.status().get("conditions").empty());
+  CHECK(world.status().get_array("stragglers").size() == 1);
+  CHECK(world.settle().empty());
+
+  // Another figure is no news, of the same process or of a new leader.
+  const int requests = world.requests;
+  facts.stragglers = {slow(2, "j-node-0-1-x", "2.6")};
+  CHECK(world.settle().empty());
+  facts.stragglers.reset();
+  CHECK(world.settle().empty());
+  world.restart();
+  world.heartbeats = nullptr;
+  CHECK(world.settle().empty());
+  CHECK(world.requests == requests);
+
+  // Those that are known already are not in the event of others.
+  world.heartbeats = &facts;
+  facts.stragglers.emplace();
+  for (std::int32_t rank = 1; rank < 8; ++rank)
+    facts.stragglers->push_back(slow(rank, "j-node-0-1-x", "3.0"));
+  plan = world.reconcile();
+  REQUIRE(reasons_of(plan) == Reasons{"Straggler"});
+  CHECK(plan.events.front().message.starts_with("rank 1 ("));
+  CHECK(plan.events.front().message.find("rank 2 ") == std::string::npos);
+  CHECK(plan.events.front().message.ends_with("; and 3 more"));
+  CHECK(world.status().get_array("stragglers")[1].get_string("times") == "1.8");
+
+  facts.stragglers.emplace();
+  CHECK(reasons_of(world.reconcile()).empty());
+  CHECK_FALSE(world.status().find("stragglers"));
+}
+
+TEST_CASE("a job that is suspended, restarts, or has ended names no slow ranks", "[stall]") {
+  World world = running();
+  HeartbeatFacts facts;
+  facts.stragglers = {slow(2, "j-node-0-1-x", "1.8")};
+  world.heartbeats = &facts;
+  world.settle();
+  REQUIRE(world.status().find("stragglers"));
+  const auto now_is = [&world](const char* text) {
+    world.set_jobset_status(yaml(text));
+    world.settle();
+  };
+  SECTION("it is suspended") {
+    world.set_spec("suspend", true);
+    world.settle();
+  }
+  SECTION("it restarts") {
+    world.heartbeats = nullptr;
+    now_is("{restarts: 1}");
+  }
+  SECTION("it is complete") {
+    now_is(
+        "{conditions: [{type: Completed, status: 'True', reason: AllJobsCompleted, message: m, "
+        "lastTransitionTime: '2027-01-15T08:10:00Z'}]}");
+  }
+  CHECK_FALSE(world.status().find("stragglers"));
 }
 
 }  // namespace

@@ -76,6 +76,7 @@ void World::restart() {
   known = {};
   seen_event.clear();
   total_nodes = 0;
+  stacks_number = 0;
   scheduled_since.reset();
   if (job().status.phase == "Starting") scheduled_since = kube::Time();
 }
@@ -263,6 +264,7 @@ TrainJobPlan World::reconcile() {
     observed.is_waiting_event_new = waiting_event != seen_event;
     observed.total_nodes = total_nodes;
     observed.heartbeats = heartbeats;
+    observed.stacks_number = stacks_number;
     observed.scheduled_since = scheduled_since;
     const std::vector<JobView> jobs = jobs_of_jobset();
     for (const JobView& each : jobs) observed.jobs.push_back(&each);
@@ -288,6 +290,7 @@ TrainJobPlan World::reconcile() {
     seen_event = waiting_event;
     total_nodes = plan.total_nodes.value_or(total_nodes);
     scheduled_since = plan.scheduled_since;
+    stacks_number = plan.stacks_number.value_or(stacks_number);
     if (plan.is_status_first()) write_status(plan);
     for (const kube::Action& action : plan.actions) run(action, plan.read_stamp);
     known.end_first_plan();
