@@ -10,6 +10,10 @@ namespace trainer::stall {
 inline constexpr std::int32_t kMinThreshold = 10;
 inline constexpr std::int32_t kMaxThreshold = 86'400;
 
+// The controller serves some 1,000 connections in a second; one job must not take them all.
+inline constexpr std::int32_t kMaxRate = 200;
+inline constexpr std::chrono::seconds kMaxPeriod{60};
+
 struct Limits {
   std::chrono::seconds threshold{300};  // without a step, or 3 times the longest gap
   std::chrono::seconds period{15};      // between two heartbeats
@@ -25,5 +29,10 @@ struct Limits {
 // Returns the limits of a job with a threshold of its own. A threshold out of bounds becomes the
 // nearest one within them, and a short one makes heartbeats more frequent.
 Limits limits_of(std::int32_t threshold);
+
+// Returns the limits of the same job with so many ranks: they send kMaxRate heartbeats a second at
+// most, unless that needs a period of more than kMaxPeriod. Where this makes the period longer, the
+// threshold is at least four of them and ten seconds, so that a verdict can follow it at once.
+Limits limits_for(Limits limits, std::int32_t ranks);
 
 }  // namespace trainer::stall

@@ -43,7 +43,7 @@ bool is_busy(const RankReport& rank, const Limits& limits) {
   return rank.quiet < limits.silence();
 }
 
-void add_marks(const Ranks& ranks, const Limits& limits, Facts& facts) {
+void add_marks(const Ranks& ranks, std::int32_t world, const Limits& limits, Facts& facts) {
   for (const auto& [number, rank] : ranks) {
     facts.has_stepped = facts.has_stepped || rank.steps > 0 || rank.batches > 0;
     facts.has_group = facts.has_group || rank.seq >= 0;
@@ -52,8 +52,10 @@ void add_marks(const Ranks& ranks, const Limits& limits, Facts& facts) {
   for (const auto& [number, rank] : ranks) {
     if (!rank.has_reported || rank.has_ended || is_silent(rank, limits)) continue;
     facts.has_fresh = true;
-    // A job that counts no steps may be well as long as it does anything.
-    const Seconds idle = facts.has_stepped ? rank.idle : std::min(rank.idle, rank.quiet);
+    // A job that counts no steps may be well as long as it does anything, and so may a rank for
+    // which no other waits.
+    const bool counts = facts.has_stepped && world > 1;
+    const Seconds idle = counts ? rank.idle : std::min(rank.idle, rank.quiet);
     facts.idle = std::min(facts.idle, idle);
   }
 }
@@ -78,7 +80,7 @@ void add_present(const Entry& entry, Facts& facts) {
 
 Facts facts_of(const Ranks& ranks, std::int32_t world, const Limits& limits) {
   Facts facts;
-  add_marks(ranks, limits, facts);
+  add_marks(ranks, world, limits, facts);
   std::int32_t known = 0;
   for (const Entry& entry : ranks) {
     const RankReport& rank = entry.second;

@@ -35,7 +35,8 @@ std::size_t heap_of(const std::string& text) {
 }  // namespace
 
 Watch::Watch(Limits limits, SteadyTime now)
-    : limits_(limits),
+    : own_limits_(limits),
+      limits_(limits),
       begun_at_(now),
       heard_at_(now),
       rank_heard_at_(now),
@@ -113,7 +114,11 @@ void Watch::take_rank(Message& message, const Sender& sender, SteadyTime now) {
   const bool is_known =
       rank.has_reported && rank.sender.uid == sender.uid && rank.process == message.process;
   if (!admit(rank, message, sender, now)) return;
-  if (!is_known) drop_dump(said.rank, rank);
+  if (!is_known) {
+    drop_dump(said.rank, rank);
+    // The answer to the first heartbeats must have the right period: they are the most.
+    limits_ = limits_for(own_limits_, said.world);
+  }
   // A rank that begins or ends to wait is no more where its stacks were taken.
   const bool has_switched = wait_of(rank.top, rank.leaf) != wait_of(said.top, said.leaf);
   const bool has_moved = take_marks(rank, said, now);
@@ -171,8 +176,8 @@ void Watch::take_activity(Rank& rank, const RankMessage& message, SteadyTime now
     const bool has_io = rank.sample_io >= 0 && message.io >= 0 &&
                         static_cast<double>(message.io) - static_cast<double>(rank.sample_io) >
                             kBusyBytes * seconds;
-    // A rank that waits in a collective may use a whole CPU to poll.
-    const bool waits = wait_of(message.top, message.leaf) == Wait::kWaiting;
+    // A rank that waits for others in a collective may use a whole CPU to poll.
+    const bool waits = message.world > 1 && wait_of(message.top, message.leaf) == Wait::kWaiting;
     if (!waits && (has_cpu || has_io || top != rank.sample_top)) rank.active_at = now;
   }
   rank.sample_at = now;
@@ -298,6 +303,7 @@ std::map<std::int32_t, RankReport> Watch::reports(std::int32_t world, SteadyTime
 
 bool Watch::decide(SteadyTime now) {
   const std::int32_t ranks = world();
+  if (ranks > 0) limits_ = limits_for(own_limits_, ranks);
   const auto reported = reports(ranks, now);
   Verdict verdict = stall::decide(reported, ranks, Seconds(now - begun_at_), limits_);
   const bool is_stall = verdict.phase == Phase::kStalling || verdict.phase == Phase::kStalled;

@@ -115,7 +115,8 @@ class Watch {
 
   static std::size_t bytes_of(const Rank& rank);
 
-  Limits limits_;
+  const Limits own_limits_;  // those of the job, with few ranks
+  Limits limits_;            // those for its ranks
   Attempt attempt_{0, 0};
   std::int32_t restarts_ = 0;
   SteadyTime begun_at_;  // the begin of the attempt, or of the watch

@@ -7,6 +7,7 @@
 
 #include "kube/model/resources.hh"
 #include "runtimes/lifecycle/reason.hh"
+#include "runtimes/stall/policy.hh"
 #include "runtimes/trainjob/conditions.hh"
 #include "runtimes/views/labels.hh"
 
@@ -58,13 +59,14 @@ kube::Action end_job(const JobView& job) {
   return action;
 }
 
-}  // namespace
-
-stall::Policy hang_policy_of(const JobSet& jobset) {
+// An unknown policy counts as Warn.
+stall::Policy policy_of(const JobSet& jobset) {
   const auto at = jobset.metadata.annotations.find(kHangPolicyKey);
   if (at == jobset.metadata.annotations.end()) return stall::Policy::kWarn;
   return stall::parse_policy(at->second).value_or(stall::Policy::kWarn);
 }
+
+}  // namespace
 
 bool are_current(const HeartbeatFacts& heartbeats, const std::vector<const PodView*>& pods,
                  std::int32_t restarts) {
@@ -73,32 +75,33 @@ bool are_current(const HeartbeatFacts& heartbeats, const std::vector<const PodVi
   });
 }
 
-HangAnswer answer_hang(TrainJobStatus& status, stall::Policy policy, std::int64_t steps,
-                       const std::vector<const PodView*>& pods,
-                       const std::vector<const JobView*>& jobs) {
-  HangAnswer answer;
-  if (!status.stall || policy == stall::Policy::kWarn) return answer;
+void answer_hang(const TrainJobObserved& observed, const JobSet& jobset, TrainJobStatus& status,
+                 TrainJobPlan& plan) {
+  const stall::Policy policy = policy_of(jobset);
+  if (!status.stall || policy == stall::Policy::kWarn) return;
   if (policy == stall::Policy::kFail) {
-    answer.failure = fmt::format("the job hangs: {}", status.stall->message);
-    return answer;
+    return fail(status, reasons::kStalled, fmt::format("the job hangs: {}", status.stall->message),
+                observed.now);
   }
   HangStatus hangs = status.hangs.value_or(HangStatus());
-  if (hangs.restarts > 0 && hangs.attempt == status.restarts) return answer;
-  const PodView* const pod = find_pod(*status.stall, status.restarts, pods);
-  const JobView* const job = pod ? find_job(*pod, jobs) : nullptr;
-  if (job == nullptr) return answer;
-  hangs.repeats = hangs.repeats > 0 && hangs.step == steps ? hangs.repeats + 1 : 1;
-  hangs.step = steps;
+  if (hangs.restarts > 0 && hangs.attempt == status.restarts) return;
+  const PodView* const pod = find_pod(*status.stall, status.restarts, observed.pods);
+  const JobView* const job = pod ? find_job(*pod, observed.jobs) : nullptr;
+  if (job == nullptr) return;
+  const std::int64_t step = observed.heartbeats->steps;
+  hangs.repeats = hangs.repeats > 0 && hangs.step == step ? hangs.repeats + 1 : 1;
+  hangs.step = step;
   if (hangs.repeats >= kMaxHangsAtOneStep) {
-    answer.failure = fmt::format("the job hung {} times in a row at step {}: {}", hangs.repeats,
-                                 steps, status.stall->message);
+    fail(status, reasons::kStalled,
+         fmt::format("the job hung {} times in a row at step {}: {}", hangs.repeats, step,
+                     status.stall->message),
+         observed.now);
   } else {
     hangs.attempt = status.restarts;
     ++hangs.restarts;
-    answer.action = end_job(*job);
+    plan.actions.push_back(end_job(*job));
   }
   status.hangs = std::move(hangs);
-  return answer;
 }
 
 bool has_failed_by_hang(const TrainJobStatus& status) {

@@ -299,12 +299,8 @@ class TrainJobPlanner {
   }
 
   void check_hang() {
-    if (!after_.stall || !jobset_ || is_finished(after_) || !has_heartbeats()) return;
-    HangAnswer answer = answer_hang(after_, hang_policy_of(*jobset_), observed_.heartbeats->steps,
-                                    observed_.pods, observed_.jobs);
-    if (answer.action) plan_.actions.push_back(std::move(*answer.action));
-    if (!answer.failure.empty())
-      fail(after_, reasons::kStalled, std::move(answer.failure), observed_.now);
+    if (jobset_ && !is_finished(after_) && has_heartbeats())
+      answer_hang(observed_, *jobset_, after_, plan_);
   }
 
   // No pod says why the job does not start, but an event may say it.

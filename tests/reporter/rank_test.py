@@ -171,6 +171,11 @@ class Answers(unittest.TestCase):
                 gaps = [after - before for before, after in zip(server.times, server.times[1:])]
                 self.assertEqual(max(gaps) > 0.8 if is_a_second else min(gaps) > 0.8, is_a_second, gaps)
 
+    def test_a_longer_period_begins_at_the_phase_of_the_rank(self):
+        with Server(lambda m: {"period": 100}) as server, Program("input()", environment(server, rank=5, world=6)):
+            server.wait_for_number(2)
+            self.assertGreater(server.times[1] - server.times[0], 0.2 + 99.8 * (5 * 0.618 % 1) - 1)   # and it came before 100 seconds
+
     def test_a_failure_keeps_the_period(self):
         for status in (500, 401, 422, 301):
             with self.subTest(status=status), Server(lambda m: status) as server, Program("input()", environment(server)) as program:

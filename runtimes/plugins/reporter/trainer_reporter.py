@@ -31,6 +31,7 @@ class State:
         self.pid, self.main, self.threads = os.getpid(), _thread.get_ident(), {}   # threads: id -> the lock that it holds
         self.wake = None              # a lock that is free when the threads shall end
         self.period = seconds_from("KUBEFLOW_TRAINER_REPORTER_PERIOD", 15.0)
+        self.once = None              # seconds until the next heartbeat, if it is not the period
         self.sent = 0
         self.answered = None          # the last id of stacks that the server has received
         self.is_accepted = False      # the last heartbeat was
@@ -278,7 +279,7 @@ def run(state):
 
 
 def phase(state):
-    """The part of the first period after which a process reports, so that not all do it at once."""
+    """The part of a period after which a process reports, so that not all do it at once."""
     number = state.rank
     if state.role == "agent":
         number = number_from(os.environ.get("PET_NODE_RANK") or os.environ.get("GROUP_RANK"), MOST_RANKS) + 0.5
@@ -300,7 +301,8 @@ def prepare(state):
 def pause(state, begun):
     """Waits for the next heartbeat. In between it samples whether the rank waits for others, at uneven times: even ones could always meet
     the same part of a step."""
-    end = max(begun + state.period, monotonic() + min(0.5, state.period))
+    wait, state.once = state.once or state.period, None
+    end = max(begun + wait, monotonic() + min(0.5, wait))
     tick = max(0.25, state.period / 50)
     uneven = begun
     while not state.is_over:
@@ -330,7 +332,9 @@ def beat(state, dump=None):
 def follow(state, answer, dump):
     period, wanted = answer.get("period"), answer.get("dump")
     if type(period) in (int, float) and period == period:
-        state.period = float(min(max(period, 1), LONGEST_PERIOD))
+        before, state.period = state.period, float(min(max(period, 1), LONGEST_PERIOD))
+        if state.period > before:   # otherwise all ranks would go on to report within the shorter one
+            state.once = before + (state.period - before) * phase(state)
     if dump is not None:
         state.answered = dump
     elif isinstance(wanted, str) and 0 < len(wanted) <= 64 and wanted != state.answered:

@@ -127,6 +127,30 @@ TEST_CASE("a job that counts no steps is never a stall while it does anything") 
   CHECK(job.watch->steps() == 0);
 }
 
+TEST_CASE("one rank alone is no stall while it does anything") {
+  Job job(1);
+  job.run(100);
+  // No other rank waits for it, whatever it calls.
+  const Frames frames = GENERATE(Frames{"/app/validate.py:5 score"}, kBackward);
+  job.stop(frames);
+  SECTION("CPU") {
+    job.ranks[0].cpu_rate = 0.8;
+  }
+  SECTION("a file") {
+    job.ranks[0].io_rate = 5e6;
+  }
+  job.run(9'000);
+  CHECK(phases(job) == std::set<std::string>{"Running"});
+  job.ranks[0].cpu_rate = job.ranks[0].io_rate = 0;
+  job.run(290);
+  CHECK(phases(job).count("Stalled") == 0);
+  job.run(100);
+  CHECK(name_of(job.watch->verdict().phase) == "Stalled");
+  job.ranks[0].cpu_rate = 0.8;
+  job.run(60);
+  CHECK(name_of(job.watch->verdict().phase) == "Running");
+}
+
 TEST_CASE("ranks that ended while one finishes its own work are no suspects") {
   Job job(4);
   job.run(100);
