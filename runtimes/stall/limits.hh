@@ -32,7 +32,7 @@ Limits limits_of(std::int32_t threshold);
 
 // Returns the limits of the same job with so many ranks: they send kMaxRate heartbeats a second at
 // most, unless that needs a period of more than kMaxPeriod. Where this makes the period longer, the
-// threshold is at least four of them and ten seconds, so that a verdict can follow it at once.
+// threshold is at least four of them and ten seconds: for so long a rank may count as busy.
 Limits limits_for(Limits limits, std::int32_t ranks);
 
 }  // namespace trainer::stall
