@@ -54,7 +54,8 @@ class TrainJobPlanner {
     check_runtime_kind();
     check_deadline();
     settle_stall();
-    check_hang();
+    if (jobset_ && !is_finished(after_) && has_heartbeats())
+      answer_hang(observed_, *jobset_, after_, plan_);
     request_run_policy();
     if (!is_finished(after_)) children_ = plan_children(observed_, options_, plan_);
     if (!plan_.needs_objects.empty()) return reading_only();
@@ -296,11 +297,6 @@ class TrainJobPlanner {
   bool has_heartbeats() const {
     return observed_.heartbeats &&
            are_current(*observed_.heartbeats, observed_.pods, after_.restarts);
-  }
-
-  void check_hang() {
-    if (jobset_ && !is_finished(after_) && has_heartbeats())
-      answer_hang(observed_, *jobset_, after_, plan_);
   }
 
   // No pod says why the job does not start, but an event may say it.
