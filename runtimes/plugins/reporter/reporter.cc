@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -100,9 +101,19 @@ void add_reporter(ContainerEdit& container) {
       kube::Json::object({{"name", kVolume}, {"mountPath", kDirectory}, {"readOnly", true}}));
 }
 
+// The failure policies of the template, the runtime and the job are merged later, in this order.
 bool allows_restarts(const Draft& draft) {
-  const auto& policy = draft.spec.failurePolicy;
-  return policy && (policy->maxRestarts.value_or(0) > 0 || !policy->rules.empty());
+  std::int32_t allowed = 0;
+  bool has_rules = false;
+  const auto add = [&](const auto& policy) {
+    if (!policy) return;
+    allowed = policy->maxRestarts.value_or(allowed);
+    has_rules = has_rules || !policy->rules.empty();
+  };
+  add(draft.spec.failurePolicy);
+  if (const auto& defaults = draft.runtime.spec.runPolicy) add(defaults->failurePolicy);
+  add(draft.job.spec.failurePolicy);
+  return allowed > 0 || has_rules;
 }
 
 class Reporter final : public Plugin {

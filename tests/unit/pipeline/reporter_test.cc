@@ -127,6 +127,12 @@ TEST_CASE("settings of the reporter that have no effect are refused or named", "
   job.metadata.annotations = {{kDetect, "true"}, {kPolicy, "Restart"}};
   CHECK(warn_trainjob(job, torch_runtime()).front().find("spec.failurePolicy.maxRestarts") !=
         std::string::npos);
+  Runtime restarting = torch_runtime();
+  restarting.spec.runPolicy.emplace().failurePolicy.emplace().maxRestarts = 2;
+  CHECK(warn_trainjob(job, restarting).size() == 1);  // no status server
+  job.spec.failurePolicy.emplace().maxRestarts = 0;
+  CHECK(warn_trainjob(job, restarting).size() == 2);
+  job.spec.failurePolicy.reset();
   job.metadata.annotations = {{kDetect, "true"}};
   const Words warnings = warn_trainjob(job, torch_runtime());
   REQUIRE(warnings.size() == 1);
