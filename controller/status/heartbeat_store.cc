@@ -71,9 +71,14 @@ HeartbeatStore::Job* HeartbeatStore::find_or_make(const kube::ObjectKey& trainjo
   const auto at = jobs_.find(pod.trainjob_uid);
   const auto share = shares_.find(trainjob.ns);
   const Share used = share == shares_.end() ? Share() : share->second;
-  if (total_.bytes >= kMaxBytes || used.bytes >= kMaxBytesOfNamespace) return nullptr;
+  const auto is_full = [this](std::size_t own, std::size_t all, std::size_t most_own,
+                              std::size_t most) {
+    const std::size_t equal = most / std::max(shares_.size(), std::size_t{1});
+    return own >= most_own || (all >= most && own >= equal);
+  };
+  if (is_full(used.bytes, total_.bytes, kMaxBytesOfNamespace, kMaxBytes)) return nullptr;
   if (at != jobs_.end()) return at->second.get();
-  if (total_.jobs >= kMaxJobs || used.jobs >= kMaxJobsOfNamespace) return nullptr;
+  if (is_full(used.jobs, total_.jobs, kMaxJobsOfNamespace, kMaxJobs)) return nullptr;
   auto& job = jobs_[pod.trainjob_uid];
   job = std::make_unique<Job>(trainjob, limits_of(pod), now);
   ++shares_[trainjob.ns].jobs;

@@ -27,7 +27,9 @@ namespace trainer {
 
 // Guarantees: what the processes of one job send changes nothing of another job. Everything is
 // bounded: the jobs and their memory, of one namespace and of all, and the messages of one pod.
-// A job that sends nothing for half an hour is forgotten. Nothing runs while there is no job.
+// Where the room of all is taken, a namespace still gets an equal part of it, so that twice the
+// bound is never exceeded. A job that sends nothing for half an hour is forgotten. Nothing runs
+// while there is no job.
 // Concurrency: one thread, of `io`.
 class HeartbeatStore {
  public:

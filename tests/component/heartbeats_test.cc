@@ -228,6 +228,23 @@ TEST_CASE_METHOD(HeartbeatFixture, "a namespace cannot take the room of others")
   CHECK(take("late", Rank().message()).status == 200);
 }
 
+TEST_CASE_METHOD(HeartbeatFixture, "namespaces that take all the room leave a part to others") {
+  const auto send = [this](const std::string& ns, std::size_t i) {
+    const std::string name = ns + std::to_string(i);
+    const auto body = kube::print_json(Rank().message());
+    return store.take({ns, name}, pod_of(name), body).status == 200;
+  };
+  std::size_t taken = 0;
+  for (const char* ns : {"a", "b", "c", "d", "e"})
+    for (std::size_t i = 0; i < HeartbeatStore::kMaxJobsOfNamespace; ++i) taken += send(ns, i);
+  CHECK(taken >= HeartbeatStore::kMaxJobs);
+  CHECK(taken <= 2 * HeartbeatStore::kMaxJobs);
+  std::size_t left = 0;
+  for (std::size_t i = 0; i < HeartbeatStore::kMaxJobsOfNamespace; ++i) left += send("victim", i);
+  CHECK(left >= HeartbeatStore::kMaxJobs / 6);
+  CHECK_FALSE(send("a", HeartbeatStore::kMaxJobsOfNamespace));
+}
+
 TEST_CASE_METHOD(HeartbeatFixture, "bad messages are refused and change nothing") {
   const std::string deep = std::string(100, '[') + std::string(100, ']');
   std::string wide = "[";
