@@ -102,6 +102,24 @@ class Heartbeats(unittest.TestCase):
                 self.assertEqual(after["idle"], 0)
             program.end()
 
+    def test_idle_counts_from_the_last_step(self):
+        """It does not count from the next heartbeat, so that a verdict need not wait for that one."""
+        text = """
+            import torch
+            from torch.distributed import init_process_group
+            init_process_group(0, 2)
+            optimizer = torch.optim.SGD()
+            for _ in range(2):
+                for _ in range(5):
+                    optimizer.step()
+                input()
+        """
+        with Server() as server, Program(text, environment(server, KUBEFLOW_TRAINER_REPORTER_PERIOD="4")) as program:
+            server.wait_for(lambda m: m["steps"] == 5)
+            program.go_on()
+            self.assertGreater(server.wait_for(lambda m: m["steps"] == 10)["idle"], 1)
+            program.end()
+
     def test_own_time_leaves_waiting_out(self):
         text = """
             import time

@@ -108,6 +108,13 @@ void add_restarts(const std::string& budget, ObjectState& state) {
   state.evidence.push_back(std::move(line));
 }
 
+void add_hangs(const TrainJobStatus& status, ObjectState& state) {
+  if (!status.hangs || status.hangs->restarts == 0) return;
+  state.evidence.push_back(fmt::format("{} ended by a hang, the last one at step {}",
+                                       count_of(status.hangs->restarts, "attempt"),
+                                       status.hangs->step));
+}
+
 // The suspects come before everything else that is known of the job.
 void add_stall(const TrainJobStatus& status, ObjectState& state) {
   if (!status.stall) return;
@@ -183,6 +190,7 @@ ObjectState trainjob_state(const TrainJob& job, std::string_view program) {
   }
   add_first_failure(status, state);
   add_restarts(status.restartBudget, state);
+  add_hangs(status, state);
   add_stall(status, state);
   add_stragglers(status, state);
   state.next_step = advice(job, program);

@@ -106,6 +106,8 @@ class Counters:
         """Notes whether the main thread waits for other ranks. A step that takes far longer than others, such as a checkpoint, has no samples."""
         if not self.is_stepping() or not self.times:
             return
+        # Torch is asked for its sequence only once in a period.
+        self.mark(self.marks[2] if self.marks else -1)
         if monotonic() - self.last <= 2 * median(self.times):
             frame = sys._current_frames().get(self.state.main)
             self.samples.append(self.state.stacks.is_waiting(frame))
@@ -119,13 +121,16 @@ class Counters:
             return -1
         return round(median(self.times) * (1 - sum(self.samples) / len(self.samples)), 4)
 
-    def values(self):
-        now = monotonic()
-        sequence = self.sequence()
+    def mark(self, sequence):
+        """Notes since when nothing has moved."""
         marks = (self.steps, self.batches, sequence)
         if marks != self.marks:
-            self.marks, self.marked = marks, now
-        return {"steps": self.steps, "batches": self.batches, "seq": sequence, "idle": round(now - self.marked, 1),
+            self.marks, self.marked = marks, monotonic()
+
+    def values(self):
+        sequence = self.sequence()
+        self.mark(sequence)
+        return {"steps": self.steps, "batches": self.batches, "seq": sequence, "idle": round(monotonic() - self.marked, 1),
                 "gap": round(self.gap, 3), "own": self.own()}
 
 

@@ -101,8 +101,12 @@ TEST_CASE("the evidence of a running job names its slow ranks first") {
   slow.node = "gpu-07";
   slow.times = "1.8";
   asked.status.stragglers = {slow};
+  HangStatus& hangs = asked.status.hangs.emplace();
+  hangs.restarts = 2;
+  hangs.step = 40;
   const WhyReport report = why(asked, {}, {}, kNone);
-  REQUIRE(report.evidence.size() == 2);
+  REQUIRE(report.evidence.size() == 3);
+  CHECK(has_line(report, "2 attempts ended by a hang, the last one at step 40"));
   CHECK(report.evidence[0] ==
         "rank 5 (pod llama-node-0-1-x, node gpu-07) is slow: its own work takes 1.8 times the "
         "median; the others wait for it at each step");
