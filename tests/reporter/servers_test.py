@@ -120,7 +120,7 @@ class Servers(unittest.TestCase):
             begun = time.monotonic()
             self.assertEqual(program.end(), (7, "out\n", "err\n"))
             self.assertLess(time.monotonic() - begun, 8)   # a heartbeat's own limit is ten seconds
-            self.assertTrue(server.messages[-1]["bye"])
+            server.wait_for(lambda m: m["bye"])
 
     def test_sockets_and_time_of_the_program_are_not_used(self):
         """Programs replace functions of these modules, and set limits of their own."""
