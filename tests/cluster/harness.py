@@ -327,7 +327,8 @@ class Neighbour:
         """95 % of the neighbour's JobSets have their Job in 150 ms, and the controller's health probe answers within a second. Where the
         API server itself is busy, by the attack or because others use the cores, it takes longer than 10 ms to store a ConfigMap, which
         this controller does not review: what it takes longer is not counted, for five requests. These are the JobSet, the watch, a write of
-        another namespace that has the place, the Job, and the look at it. There 90 % count, since others take the cores for a while."""
+        another namespace that has the place, the Job, and the look at it. There 75 % count, since others take the cores for a while; an attack
+        that delays the neighbour delays most of its JobSets."""
         taken, probes = [], []
         for _ in range(times):
             taken.append(self.wait_for_job())
@@ -338,7 +339,7 @@ class Neighbour:
         config_maps, posts, ends = (sorted(each) for each in zip(*taken))
         config_map, post = (each[int(0.95 * (times - 1))] for each in (config_maps, posts))
         is_quick = post < 0.02 or config_map < 0.01
-        share = 0.95 if is_quick else 0.9
+        share = 0.95 if is_quick else 0.75
         waited = ends[int(share * (times - 1))]
         limit = 0.15 if is_quick else 0.15 + 5 * (config_map - 0.01)
         print(f"     a neighbour's Job exists after {waited * 1000:.0f} ms, of {limit * 1000:.0f} ({share:.0%} of {times}; the API server's answer "
