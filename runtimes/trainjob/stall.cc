@@ -46,11 +46,7 @@ std::string_view what_it_does(std::string_view reason) {
 }
 
 std::string text_of(const StallSuspect& suspect) {
-  std::string text = fmt::format("rank {}", suspect.rank);
-  if (!suspect.pod.empty()) {
-    text += suspect.node.empty() ? fmt::format(" (pod {})", suspect.pod)
-                                 : fmt::format(" (pod {}, node {})", suspect.pod, suspect.node);
-  }
+  std::string text = rank_text(suspect.rank, suspect.pod, suspect.node);
   text += fmt::format(" {}", what_it_does(suspect.reason));
   if (suspect.line.empty()) return text;
   const bool is_last = suspect.where == "last seen";
@@ -96,6 +92,12 @@ seconds time_since(const StallStatus& stall, kube::Time now) {
 }
 
 }  // namespace
+
+std::string rank_text(std::int32_t rank, const std::string& pod, const std::string& node) {
+  if (pod.empty()) return fmt::format("rank {}", rank);
+  if (node.empty()) return fmt::format("rank {} (pod {})", rank, pod);
+  return fmt::format("rank {} (pod {}, node {})", rank, pod, node);
+}
 
 StallStatus stall_of(const stall::Verdict& verdict, std::optional<kube::Time> since) {
   StallStatus stall;

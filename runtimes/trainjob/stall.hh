@@ -29,6 +29,9 @@ struct HeartbeatFacts {
   std::shared_ptr<const SavedStacks> stacks;               // those of this stall; may be null
 };
 
+// Returns "rank 5 (pod P, node N)", without what is empty.
+std::string rank_text(std::int32_t rank, const std::string& pod, const std::string& node);
+
 // Returns a stalled verdict in the bounds of a status, without `summary`. `since` is the time of
 // the last step.
 StallStatus stall_of(const stall::Verdict& verdict, std::optional<kube::Time> since);

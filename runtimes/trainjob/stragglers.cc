@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "runtimes/trainjob/stall.hh"
+
 namespace trainer {
 namespace {
 
@@ -17,12 +19,6 @@ const StragglerStatus* find(const std::vector<StragglerStatus>& list, const Stra
   const auto at = std::find_if(list.begin(), list.end(),
                                [&](const StragglerStatus& each) { return is_same(each, one); });
   return at == list.end() ? nullptr : &*at;
-}
-
-std::string place_of(const StragglerStatus& straggler) {
-  if (straggler.pod.empty()) return fmt::format("rank {}", straggler.rank);
-  if (straggler.node.empty()) return fmt::format("rank {} (pod {})", straggler.rank, straggler.pod);
-  return fmt::format("rank {} (pod {}, node {})", straggler.rank, straggler.pod, straggler.node);
 }
 
 }  // namespace
@@ -50,7 +46,7 @@ std::vector<StragglerStatus> with_times_of(const std::vector<StragglerStatus>& b
 std::string describe(const StragglerStatus& straggler) {
   return fmt::format(
       "{} is slow: its own work takes {} times the median; the others wait for it at each step",
-      place_of(straggler), straggler.times);
+      rank_text(straggler.rank, straggler.pod, straggler.node), straggler.times);
 }
 
 std::string newly_slow(const std::vector<StragglerStatus>& before,

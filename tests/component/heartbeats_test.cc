@@ -7,6 +7,7 @@
 #include "kube/tests/fake_clock.hh"
 #include "kube/tests/run_task.hh"
 #include "runtimes/stall/saved_stacks.hh"
+#include "tests/component/rank_message.hh"
 #include "tests/support/catch.hh"
 
 using namespace trainer;
@@ -36,25 +37,8 @@ struct Rank {
 
   Json message(const std::string& dump = "") const {
     const std::string line = waits ? "/w/train.py:88 main" : "/w/data.py:7 fetch";
-    Json heartbeat = Json::object({{"v", 1},
-                                   {"role", "rank"},
-                                   {"pid", 40 + rank},
-                                   {"born", "b"},
-                                   {"attempt", "0"},
-                                   {"restart", "0"},
-                                   {"sent", sent},
-                                   {"rank", rank},
-                                   {"world", 4},
-                                   {"steps", steps},
-                                   {"batches", steps},
-                                   {"seq", -1},
-                                   {"idle", idle},
-                                   {"gap", 1.0},
-                                   {"own", own},
-                                   {"top", line},
-                                   {"leaf", line},
-                                   {"cpu", 5.0},
-                                   {"io", 1'000}});
+    Json heartbeat = rank_message(rank, sent, steps, idle, line);
+    heartbeat.set("own", own);
     if (dump.empty()) return heartbeat;
     Json frames = Json::array();
     if (waits)

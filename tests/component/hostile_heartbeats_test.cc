@@ -11,6 +11,7 @@
 #include "kube/model/json_text.hh"
 #include "kube/tests/fake_clock.hh"
 #include "kube/tests/run_task.hh"
+#include "tests/component/rank_message.hh"
 #include "tests/support/catch.hh"
 
 using namespace trainer;
@@ -29,29 +30,6 @@ VerifiedPod pod_in(const std::string& ns, const std::string& job, int number) {
   pod.node = "worker";
   pod.hang_threshold = "60";
   return pod;
-}
-
-Json rank_message(std::int64_t rank, std::int64_t sent, std::int64_t steps, double idle,
-                  const std::string& line) {
-  return Json::object({{"v", 1},
-                       {"role", "rank"},
-                       {"pid", 40 + rank},
-                       {"born", "b"},
-                       {"attempt", ""},
-                       {"restart", ""},
-                       {"sent", sent},
-                       {"rank", rank},
-                       {"world", 4},
-                       {"steps", steps},
-                       {"batches", steps},
-                       {"seq", -1},
-                       {"idle", idle},
-                       {"gap", 1.0},
-                       {"own", -1},
-                       {"top", line},
-                       {"leaf", line},
-                       {"cpu", 5.0},
-                       {"io", 1'000}});
 }
 
 Json stacks(const std::string& id, const std::string& line, int threads) {
