@@ -11,10 +11,11 @@
 
 namespace trainer {
 
-// The members are JobSet's. An absent member has the runtime's value.
+// The members but `processRestarts` are JobSet's. An absent member has the runtime's value.
 struct TrainJobFailurePolicy {
   std::optional<std::int32_t> maxRestarts;
   std::optional<std::int32_t> maxDisruptionRestarts;
+  std::optional<std::int32_t> processRestarts;  // by torchrun, in the pods that exist
   std::vector<FailurePolicyRule> rules;  // all of them, or none
   kube::Json unknown;
   template <class D>

@@ -198,7 +198,7 @@ struct StallStatus {
 // Hangs that ended the pods of a job (policy Restart, docs/users/hangs.md).
 struct HangStatus {
   std::int32_t restarts = 0;  // the number of these hangs
-  std::int32_t attempt = 0;   // status.restarts at the last one
+  std::string jobUid;         // the Job that was ended at the last one
   std::int64_t step = 0;      // the last step before it
   std::int32_t repeats = 0;   // the number of hangs in a row at this step
   kube::Json unknown;
@@ -221,6 +221,24 @@ struct StragglerStatus {
 
 inline constexpr std::size_t kMaxStragglers = 16;
 
+// What the time of a job was used for, in seconds until `since` (docs/users/goodput.md). From then
+// on the member that `current` names grows.
+struct GoodputStatus {
+  std::int64_t productive = 0;  // steps that no earlier attempt has made
+  std::int64_t queued = 0;      // waits for admission or for machines
+  std::int64_t starting = 0;    // has machines and has made no step
+  std::int64_t recomputed = 0;  // steps that an earlier attempt has made
+  std::int64_t stalled = 0;     // no rank makes a step
+  std::string current;          // "" once the job is finished
+  std::optional<kube::Time> since;
+  std::int64_t step = 0;        // the highest step of all attempts before this one
+  std::int64_t checkpoint = 0;  // the step that an attempt begins with that loads a checkpoint
+  kube::Json unknown;
+  template <class D>
+  static void describe(D& d);
+  friend bool operator==(const GoodputStatus&, const GoodputStatus&) = default;
+};
+
 struct TrainJobStatus {
   std::vector<kube::Condition> conditions;
   std::vector<JobStatus> jobsStatus;
@@ -238,6 +256,10 @@ struct TrainJobStatus {
   std::optional<StallStatus> stall;
   std::optional<HangStatus> hangs;
   std::vector<StragglerStatus> stragglers;
+  std::optional<GoodputStatus> goodput;
+  // The processes that were started again in their pods, of all attempts; nullopt if no rank
+  // reports.
+  std::optional<std::int32_t> processRestarts;
   std::optional<kube::Time> startTime;
   std::optional<kube::Time> completionTime;
   // These are values of the runtime's runPolicy, for a job that does not say them.

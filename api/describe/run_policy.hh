@@ -16,6 +16,9 @@ void TrainJobFailurePolicy::describe(D& d) {
   d.field("maxDisruptionRestarts", &TrainJobFailurePolicy::maxDisruptionRestarts)
       .minimum(0)
       .doc("How many restarts there may be besides, after preemption, drain or loss of a machine.");
+  d.field("processRestarts", &TrainJobFailurePolicy::processRestarts)
+      .minimum(0)
+      .doc("How often torchrun starts the processes again in their pods before a pod fails.");
   d.field("rules", &TrainJobFailurePolicy::rules)
       .doc("The first rule that matches a failed Job decides.");
 }

@@ -262,9 +262,9 @@ void HangStatus::describe(D& d) {
   d.field("restarts", &HangStatus::restarts)
       .minimum(0)
       .doc("How often a hang was ended by a restart.");
-  d.field("attempt", &HangStatus::attempt)
-      .minimum(0)
-      .doc("How many restarts there had been at the last of these hangs.");
+  d.field("jobUid", &HangStatus::jobUid)
+      .max_length(64)
+      .doc("The uid of the Job that was ended at the last of these hangs.");
   d.field("step", &HangStatus::step).minimum(0).doc("The last step before it, in its attempt.");
   d.field("repeats", &HangStatus::repeats)
       .minimum(0)
@@ -279,6 +279,35 @@ void StragglerStatus::describe(D& d) {
   d.field("times", &StragglerStatus::times)
       .max_length(16)
       .doc("Its own time of a step, in medians of all ranks, when it was named: 1.8.");
+}
+
+template <class D>
+void GoodputStatus::describe(D& d) {
+  d.field("productive", &GoodputStatus::productive)
+      .minimum(0)
+      .doc("Seconds in which ranks made steps that no earlier attempt had made.");
+  d.field("queued", &GoodputStatus::queued)
+      .minimum(0)
+      .doc("Seconds in which the job waited for admission or for machines.");
+  d.field("starting", &GoodputStatus::starting)
+      .minimum(0)
+      .doc("Seconds in which the job had machines and made no step yet.");
+  d.field("recomputed", &GoodputStatus::recomputed)
+      .minimum(0)
+      .doc("Seconds in which ranks made steps that an earlier attempt had made.");
+  d.field("stalled", &GoodputStatus::stalled)
+      .minimum(0)
+      .doc("Seconds in which no rank of a running job made a step.");
+  d.field("current", &GoodputStatus::current)
+      .max_length(16)
+      .doc("The member that grows since the time in since; empty in a finished job.");
+  d.field("since", &GoodputStatus::since).doc("Until when the seconds are counted.");
+  d.field("step", &GoodputStatus::step)
+      .minimum(0)
+      .doc("The highest step of the attempts before this one.");
+  d.field("checkpoint", &GoodputStatus::checkpoint)
+      .minimum(0)
+      .doc("The step of the last checkpoint of the attempts before this one.");
 }
 
 template <class D>
@@ -319,6 +348,11 @@ void TrainJobStatus::describe(D& d) {
       .list_atomic()
       .max_items(kMaxStragglers)
       .doc("The ranks that are slower than the others, which wait for them at each step.");
+  d.field("goodput", &TrainJobStatus::goodput)
+      .doc("What the time of the job was used for, if its ranks report steps.");
+  d.field("processRestarts", &TrainJobStatus::processRestarts)
+      .minimum(0)
+      .doc("How often processes were started again in their pods. Absent if no rank reports.");
   d.field("startTime", &TrainJobStatus::startTime).doc("When the first node ran.");
   d.field("completionTime", &TrainJobStatus::completionTime).doc("When the job ended.");
   d.field("activeDeadlineSeconds", &TrainJobStatus::activeDeadlineSeconds)

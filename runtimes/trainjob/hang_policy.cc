@@ -83,11 +83,10 @@ void answer_hang(const TrainJobObserved& observed, const JobSet& jobset, TrainJo
     return fail(status, reasons::kStalled, fmt::format("the job hangs: {}", status.stall->message),
                 observed.now);
   }
-  HangStatus hangs = status.hangs.value_or(HangStatus());
-  if (hangs.restarts > 0 && hangs.attempt == status.restarts) return;
   const PodView* const pod = find_pod(*status.stall, status.restarts, observed.pods);
   const JobView* const job = pod ? find_job(*pod, observed.jobs) : nullptr;
-  if (job == nullptr) return;
+  HangStatus hangs = status.hangs.value_or(HangStatus());
+  if (job == nullptr || job->uid == hangs.jobUid) return;
   const std::int64_t step = observed.heartbeats->steps;
   hangs.repeats = hangs.repeats > 0 && hangs.step == step ? hangs.repeats + 1 : 1;
   hangs.step = step;
@@ -97,7 +96,7 @@ void answer_hang(const TrainJobObserved& observed, const JobSet& jobset, TrainJo
                      status.stall->message),
          observed.now);
   } else {
-    hangs.attempt = status.restarts;
+    hangs.jobUid = job->uid;
     ++hangs.restarts;
     plan.actions.push_back(end_job(*job));
   }

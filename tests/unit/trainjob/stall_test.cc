@@ -183,7 +183,7 @@ TEST_CASE("policy Restart ends each attempt that hangs, until it hangs thrice at
   world.heartbeats = &stalls;
   CHECK(reasons_of(world.reconcile()) == Reasons{"HangRestart", "Stalled"});
   CHECK(world.ended_jobs == Reasons{"j-node-0"});
-  CHECK(world.status().get("hangs") == yaml("{restarts: 1, step: 40, repeats: 1}"));
+  CHECK(world.status().get("hangs") == yaml("{restarts: 1, jobUid: j-node-0-uid-0, step: 40, repeats: 1}"));
   CHECK(world.settle().empty());
   CHECK(world.ended_jobs.size() == 1);
 
@@ -214,7 +214,7 @@ TEST_CASE("policy Restart ends each attempt that hangs, until it hangs thrice at
     }
     CHECK(world.ended_jobs.size() == 5);
     CHECK(world.phase() == "Running");
-    CHECK(world.status().get("hangs") == yaml("{restarts: 5, attempt: 4, step: 42, repeats: 1}"));
+    CHECK(world.status().get("hangs") == yaml("{restarts: 5, jobUid: j-node-0-uid-4, step: 42, repeats: 1}"));
   }
 }
 

@@ -165,7 +165,7 @@ void World::run(const kube::Action& action, const kube::ReadStamp& stamp) {
     is_deleted = true;
   } else if (action.resource == kube::kJobs) {
     REQUIRE(action.verb == kube::Action::Verb::kMergePatch);
-    CHECK(action.body.get("metadata").get_string("uid") == action.key.name + "-uid");
+    CHECK(action.body.get("metadata").get_string("uid") .starts_with(action.key.name + "-uid"));
     CHECK(action.body.get("spec").get_int("activeDeadlineSeconds", 0) == 1);
     ended_jobs.push_back(action.key.name);
   } else if (action.resource == kJobSets) {
@@ -222,10 +222,10 @@ std::vector<JobView> World::jobs_of_jobset() const {
   for (const Json& rjob : jobset->get("spec").get_array("replicatedJobs")) {
     JobView job;
     job.name = "j-" + std::string(rjob.get_string("name")) + "-0";
-    job.uid = job.name + "-uid";
     job.replicated_job = rjob.get_string("name");
     job.job_index = "0";
     job.restart_attempt = std::to_string(jobset->get("status").get_int("restarts", 0));
+    job.uid = job.name + "-uid-" + job.restart_attempt;
     job.has_start_time = have_jobs_started;
     job.parallelism = rjob.get_path({"template", "spec"}).get_int("parallelism", 1);
     bool has_pods = false;
