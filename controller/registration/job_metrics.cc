@@ -71,6 +71,14 @@ std::string_view JobCensus::label_of_counter(const std::string& ns) {
   return counted_namespaces_.contains(ns) ? std::string_view(ns) : kOther;
 }
 
+std::string_view JobCensus::label_of_counter(std::string_view ns_label, std::string_view runtime) {
+  std::pair<std::string, std::string> pair(ns_label, runtime);
+  if (counted_runtimes_.contains(pair)) return runtime;
+  if (counted_runtimes_.size() >= kMaxCountedRuntimes) return kOther;
+  counted_runtimes_.insert(std::move(pair));
+  return runtime;
+}
+
 JobRecord::~JobRecord() {
   if (counted_) census_->leave(*counted_);
   if (waiting_) census_->leave(*waiting_);
@@ -97,6 +105,7 @@ void JobMetrics::update(JobRecord& record, const JobFacts& facts) const {
     restarted("failure", facts.restarts->failures - before.failures);
     restarted("disruption", facts.restarts->disruptions - before.disruptions);
   }
+  if (facts.times) count_times(record, facts);
   const bool is_elsewhere = record.counted_->phase != facts.phase;
   const std::string_view waiting =
       record.waiting_ ? std::string_view(record.waiting_->reason) : std::string_view();
@@ -111,6 +120,7 @@ void JobMetrics::begin(JobRecord& record, const JobFacts& facts) const {
   record.census_ = census_;
   record.awaited_ = facts.has_run ? 0 : static_cast<std::uint8_t>(~facts.steps);
   record.restarts_ = facts.restarts.value_or(JobRestarts());
+  record.times_ = facts.times.value_or(JobTimes());
   const kube::Time latest = facts.created + std::chrono::seconds(1);
   record.posted_ = std::clamp(clock_.now(), facts.created, latest);
   place(record, facts);
@@ -157,6 +167,26 @@ void JobMetrics::restarted(std::string_view cause, std::int32_t times) const {
 void JobMetrics::count_restarts(std::string_view cause, std::uint32_t times) const {
   metrics_.count("trainer_job_restarts_total", "Restarts of jobs, by kind and cause.",
                  {{"kind", kind_}, {"cause", std::string(cause)}}, times);
+}
+
+void JobMetrics::count_times(JobRecord& record, const JobFacts& facts) const {
+  const JobTimes before = std::exchange(record.times_, *facts.times);
+  if (before == record.times_) return;
+  const std::string ns(census_->label_of_counter(std::string(facts.ns)));
+  const std::string runtime(census_->label_of_counter(ns, facts.runtime));
+  constexpr std::pair<const char*, std::int64_t JobTimes::*> kUses[] = {
+      {"productive", &JobTimes::productive},
+      {"queued", &JobTimes::queued},
+      {"starting", &JobTimes::starting},
+      {"recomputed", &JobTimes::recomputed},
+      {"stalled", &JobTimes::stalled}};
+  for (const auto& [use, member] : kUses) {
+    const std::int64_t took = std::max<std::int64_t>(record.times_.*member - before.*member, 0);
+    metrics_.count("trainer_job_time_seconds_total",
+                   "Seconds of jobs whose ranks report, by what they were used for.",
+                   {{"namespace", ns}, {"runtime", runtime}, {"use", use}},
+                   static_cast<std::uint32_t>(std::min<std::int64_t>(took, 1U << 30)));
+  }
 }
 
 }  // namespace trainer

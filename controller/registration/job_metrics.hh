@@ -14,6 +14,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "kube/client/clock.hh"
 #include "kube/manager/manager_metrics.hh"
@@ -32,6 +33,7 @@ class JobCensus {
   static constexpr std::size_t kMaxSeries = 700;
   static constexpr std::size_t kMaxSeriesOfNamespace = 100;
   static constexpr std::size_t kMaxCountedNamespaces = 200;
+  static constexpr std::size_t kMaxCountedRuntimes = 100;  // in all of these namespaces
   static constexpr std::string_view kOther = "other";
 
   struct Labels {
@@ -64,6 +66,8 @@ class JobCensus {
   // Returns the label of a counter, whose series stays after its jobs and their namespace are gone:
   // `ns` for the first kMaxCountedNamespaces of this process, `other` for the rest.
   std::string_view label_of_counter(const std::string& ns);
+  // Does the same for the runtime of a job, whose namespace has this label.
+  std::string_view label_of_counter(std::string_view ns_label, std::string_view runtime);
 
  private:
   bool is_full(const Labels& labels) const;
@@ -73,6 +77,7 @@ class JobCensus {
   Slow slow_;
   std::map<std::string, std::size_t, std::less<>> of_namespaces_;  // series
   std::set<std::string> counted_namespaces_;
+  std::set<std::pair<std::string, std::string>> counted_runtimes_;  // with their namespaces
 };
 
 // This is kept of one job between reconciles. It counts the job in the census while it lives.
@@ -94,6 +99,7 @@ class JobRecord {
   const std::string* slow_ = nullptr;  // its kind, if it is counted as slow
   kube::Time posted_;
   JobRestarts restarts_;
+  JobTimes times_;
   std::uint8_t awaited_ = 0xff;
 };
 
@@ -126,6 +132,7 @@ class JobMetrics {
   void observe(JobStep step, std::optional<std::chrono::duration<double>> took) const;
   void failed(std::string_view reason, std::uint32_t times) const;
   void count_restarts(std::string_view cause, std::uint32_t times) const;
+  void count_times(JobRecord& record, const JobFacts& facts) const;
 
   const std::shared_ptr<JobCensus> census_;
   kube::ManagerMetrics& metrics_;

@@ -10,6 +10,11 @@ void HeartbeatBoard::put(const std::string& uid, const kube::ObjectKey& trainjob
   if (on_change_) on_change_(trainjob);
 }
 
+void HeartbeatBoard::renew(const std::string& uid, Facts facts) {
+  const std::lock_guard lock(mutex_);
+  facts_[uid] = std::move(facts);
+}
+
 void HeartbeatBoard::forget(const std::string& uid) {
   const std::lock_guard lock(mutex_);
   facts_.erase(uid);

@@ -21,6 +21,8 @@ class HeartbeatBoard {
   using OnChange = std::function<void(const kube::ObjectKey& trainjob)>;
 
   void put(const std::string& uid, const kube::ObjectKey& trainjob, Facts facts);
+  // Replaces facts by newer ones that change nothing yet: `on_change` is not called.
+  void renew(const std::string& uid, Facts facts);
   void forget(const std::string& uid);
   // Returns nullptr if none are known.
   Facts find(const std::string& uid) const;

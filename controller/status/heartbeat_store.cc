@@ -122,35 +122,40 @@ void HeartbeatStore::decide(const std::string& uid, Job& job, Steady now) {
   // A verdict is due soon after the threshold has passed, not a period later.
   if (now - job.decided_at < job.pause) return;
   job.decided_at = now;
-  const bool has_changed = job.watch.decide(now);
-  const stall::Verdict& verdict = job.watch.verdict();
-  const bool has_stacks = verdict.phase == stall::Phase::kStalled && keep_stacks(job, now);
-  if (!has_changed && !has_stacks) return;
+  bool has_changed = job.watch.decide(now);
+  const stall::Phase phase = job.watch.verdict().phase;
+  // The facts on the board stay.
+  if (phase == stall::Phase::kUnknown || phase == stall::Phase::kStalling) return;
+  if (phase != stall::Phase::kStalled)
+    job.stacks.reset();
+  else if (keep_stacks(job, now))
+    has_changed = true;
+  const Shown shown{job.watch.attempt(), job.watch.progress_at().has_value()};
+  has_changed = std::exchange(job.shown, shown) != shown || has_changed;
+  if (has_changed)
+    board_->put(uid, job.key, facts_of(job, now));
+  else if (phase == stall::Phase::kRunning)
+    board_->renew(uid, facts_of(job, now));
+}
+
+HeartbeatBoard::Facts HeartbeatStore::facts_of(const Job& job, Steady now) const {
   auto facts = std::make_shared<HeartbeatFacts>();
-  switch (verdict.phase) {
-    case stall::Phase::kUnknown:
-    case stall::Phase::kStalling:
-      return;  // the facts on the board stay
-    case stall::Phase::kStarting:
-    case stall::Phase::kRunning:
-    case stall::Phase::kEnded:
-      job.stacks.reset();
-      break;
-    case stall::Phase::kStalled: {
-      std::optional<kube::Time> since;
-      if (const auto at = job.watch.progress_at())
-        since = clock_.now() + std::chrono::duration_cast<std::chrono::microseconds>(*at - now);
-      facts->stall = stall_of(verdict, since);
-      facts->stacks = job.stacks;
-      break;
-    }
+  const stall::Verdict& verdict = job.watch.verdict();
+  if (verdict.phase == stall::Phase::kStalled) {
+    std::optional<kube::Time> since;
+    if (const auto at = job.watch.progress_at())
+      since = clock_.now() + std::chrono::duration_cast<std::chrono::microseconds>(*at - now);
+    facts->stall = stall_of(verdict, since);
+    facts->stacks = job.stacks;
   }
   facts->restarts = job.watch.restarts();
-  facts->steps = job.watch.steps();
+  facts->has_progress = job.shown.has_progress;
+  facts->position = job.watch.position();
+  facts->previous = job.watch.previous_position();
   const stall::Stragglers& stragglers = job.watch.stragglers();
   if (stragglers.is_known() || verdict.phase != stall::Phase::kRunning)
     facts->stragglers = stragglers_of(stragglers.named());
-  board_->put(uid, job.key, std::move(facts));
+  return facts;
 }
 
 // They are made when a stall begins, and when others are suspected. Returns whether they are new.

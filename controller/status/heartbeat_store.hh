@@ -58,6 +58,12 @@ class HeartbeatStore {
     Steady since;
     int count = 0;
   };
+  // A change of these is shown at once.
+  struct Shown {
+    stall::Attempt attempt;
+    bool has_progress = false;
+    friend bool operator==(const Shown&, const Shown&) = default;
+  };
   // This is what is kept of one TrainJob.
   struct Job {
     Job(kube::ObjectKey trainjob, stall::Limits limits, Steady now)
@@ -69,6 +75,7 @@ class HeartbeatStore {
     const std::chrono::seconds pause;  // between two verdicts
     stall::Watch watch;
     Steady decided_at;
+    Shown shown;
     std::size_t bytes = 0;
     std::unordered_map<std::string, Messages> messages;  // by the pod's uid
     std::shared_ptr<const SavedStacks> stacks;           // made for this stall
@@ -86,6 +93,7 @@ class HeartbeatStore {
   void count_bytes(Job& job);
   kube::Task<void> decide_all();
   void decide(const std::string& uid, Job& job, Steady now);
+  HeartbeatBoard::Facts facts_of(const Job& job, Steady now) const;
   bool keep_stacks(Job& job, Steady now);
   void forget_silent(Steady now);
 

@@ -21,6 +21,16 @@ struct JobRestarts {
   std::int32_t disruptions = 0;
 };
 
+// The time of a job by its use, in seconds.
+struct JobTimes {
+  std::int64_t productive = 0;
+  std::int64_t queued = 0;
+  std::int64_t starting = 0;
+  std::int64_t recomputed = 0;
+  std::int64_t stalled = 0;
+  friend bool operator==(const JobTimes&, const JobTimes&) = default;
+};
+
 // These facts are what one job's stored status says, and which of its objects exist.
 struct JobFacts {
   std::string_view ns;
@@ -37,6 +47,7 @@ struct JobFacts {
   // nullopt says that the number is not known now. Restarts before the record's first facts are not
   // counted.
   std::optional<JobRestarts> restarts;
+  std::optional<JobTimes> times;  // nullopt if its ranks do not report
 
   JobFacts() = default;
   JobFacts(const kube::ObjectMeta& meta, std::string_view phase_)

@@ -122,6 +122,8 @@ RankMessage read_rank(const Json& json, Members& members) {
   message.batches = members.integer("batches", -1, kMaxCount);
   message.seq = members.sequence("seq");
   message.io = members.integer("io", -1, std::numeric_limits<std::int64_t>::max());
+  message.saved = members.integer("saved", -1, kMaxCount);
+  message.loaded = members.integer("loaded", -1, kMaxCount);
   message.idle = members.number("idle");
   message.gap = members.number("gap");
   message.own = members.number("own");

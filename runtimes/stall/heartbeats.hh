@@ -46,6 +46,8 @@ struct RankMessage {
   double own = -1;
   double cpu = -1;
   std::int64_t io = -1;
+  std::int64_t saved = -1;   // the steps at which a checkpoint was last written
+  std::int64_t loaded = -1;  // the steps at which a checkpoint was last loaded
   std::string top, leaf;
   std::optional<Stacks> dump;
 };

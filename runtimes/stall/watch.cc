@@ -69,7 +69,7 @@ void Watch::restart(Attempt attempt, SteadyTime now) {
   attempt_ = attempt;
   begun_at_ = now;
   progress_at_.reset();
-  steps_ = 0;
+  previous_position_ = std::exchange(position_, Position());
   ranks_.clear();
   whole_.clear();
   request_.reset();
@@ -157,7 +157,9 @@ bool Watch::take_marks(Rank& rank, const RankMessage& message, SteadyTime now) {
   if (message.seq >= 0) rank.last_seq = message.seq;
   rank.gap = std::max(message.gap, 0.0);
   if (message.own >= 0) rank.own = message.own;
-  steps_ = std::max(steps_, steps);
+  position_.steps = std::max(position_.steps, steps);
+  position_.saved = std::max(position_.saved, message.saved);
+  position_.has_loaded = position_.has_loaded || message.loaded >= 0;
   if (steps > 0 || batches > 0 || has_joined)
     progress_at_ = std::max(progress_at_.value_or(progress), progress);
   return has_stepped || has_joined || (request_ && progress > request_->since);

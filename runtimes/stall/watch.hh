@@ -22,6 +22,13 @@ using SteadyTime = std::chrono::steady_clock::time_point;
 
 inline constexpr std::size_t kMaxWholeStacks = 256;  // ranks whose stacks are kept whole
 
+// This says how far an attempt has come. An attempt that has loaded a checkpoint goes on from it.
+struct Position {
+  std::int64_t steps = 0;   // the highest count of its ranks
+  std::int64_t saved = -1;  // the count at its last checkpoint; -1 if it has written none
+  bool has_loaded = false;
+};
+
 struct Answer {
   std::chrono::seconds period{0};
   std::string dump;  // the id of the wanted stacks, or empty
@@ -49,8 +56,10 @@ class Watch {
   std::size_t bytes() const;
   // Returns the ranks with all their threads and children, and whether they wait in a collective.
   kube::Json stacks() const;
-  // The highest count of steps in this attempt; 0 before the first.
-  std::int64_t steps() const { return steps_; }
+  const Position& position() const { return position_; }
+  // Returns the last position of the attempt before this one.
+  const Position& previous_position() const { return previous_position_; }
+  Attempt attempt() const { return attempt_; }
   // The restarts of the JobSet before this attempt.
   std::int32_t restarts() const { return restarts_; }
 
@@ -123,7 +132,8 @@ class Watch {
   SteadyTime heard_at_;
   SteadyTime rank_heard_at_;
   SteadyTime awake_at_;  // no time before it counts as idle: the job as a whole may have slept
-  std::int64_t steps_ = 0;
+  Position position_;
+  Position previous_position_;
   std::optional<SteadyTime> progress_at_;
   Ranks ranks_;
   std::map<std::int32_t, Whole> whole_;

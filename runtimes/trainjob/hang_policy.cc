@@ -87,7 +87,7 @@ void answer_hang(const TrainJobObserved& observed, const JobSet& jobset, TrainJo
   const JobView* const job = pod ? find_job(*pod, observed.jobs) : nullptr;
   HangStatus hangs = status.hangs.value_or(HangStatus());
   if (job == nullptr || job->uid == hangs.jobUid) return;
-  const std::int64_t step = observed.heartbeats->steps;
+  const std::int64_t step = observed.heartbeats->position.steps;
   hangs.repeats = hangs.repeats > 0 && hangs.step == step ? hangs.repeats + 1 : 1;
   hangs.step = step;
   if (hangs.repeats >= kMaxHangsAtOneStep) {

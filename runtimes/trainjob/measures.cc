@@ -60,6 +60,9 @@ JobFacts facts_of(const TrainJob& job, const JobSet* jobset) {
   facts.has_stragglers = facts.phase == "Running" && !job.status.stragglers.empty();
   facts.has_run =
       facts.phase == "Restarting" || (job.is_suspended() && job.status.startTime.has_value());
+  if (const auto& goodput = job.status.goodput)
+    facts.times = JobTimes{goodput->productive, goodput->queued, goodput->starting,
+                           goodput->recomputed, goodput->stalled};
   if (jobset) {
     const std::int32_t counted = jobset->status.restartsCountTowardsMax;
     facts.restarts = JobRestarts{counted, jobset->status.restarts - counted};

@@ -14,6 +14,7 @@
 #include "runtimes/trainjob/deadline.hh"
 #include "runtimes/trainjob/events.hh"
 #include "runtimes/trainjob/first_failure.hh"
+#include "runtimes/trainjob/goodput.hh"
 #include "runtimes/trainjob/hang_policy.hh"
 #include "runtimes/trainjob/known_objects.hh"
 #include "runtimes/trainjob/legacy.hh"
@@ -192,7 +193,11 @@ class TrainJobPlanner {
     after_.phase = verdict.phase;
     after_.reason = verdict.reason;
     after_.message = verdict.message;
-    settle_stragglers();
+    const bool may_run = !is_finished(after_) && jobset_ && !observed_.job.is_suspended();
+    const HeartbeatFacts* const heartbeats = has_heartbeats() ? observed_.heartbeats : nullptr;
+    settle_stragglers(heartbeats, may_run, before_, after_);
+    if (const auto wait = settle_goodput(observed_, heartbeats, before_, after_))
+      wake_within(plan_, *wait);
     if (verdict.is_unexplained) request_events(job_without_pods);
     if (before_ == after_) return;  // this is so nearly always
     const std::vector<std::string> cuts = fit(after_);
@@ -268,16 +273,6 @@ class TrainJobPlanner {
     } else if (facts.has_started) {
       after_.startTime = observed_.now.whole_seconds();
     }
-  }
-
-  // Without heartbeats the last ones stay: a new process must compare the ranks for some time.
-  void settle_stragglers() {
-    if (after_.stragglers.empty() && !observed_.heartbeats) return;  // this is so nearly always
-    const bool may_run = !is_finished(after_) && jobset_ && !observed_.job.is_suspended();
-    if (!may_run || after_.restarts != before_.restarts)
-      after_.stragglers.clear();
-    else if (after_.phase == "Running" && has_heartbeats() && observed_.heartbeats->stragglers)
-      after_.stragglers = with_times_of(before_.stragglers, *observed_.heartbeats->stragglers);
   }
 
   // A finished job keeps what was seen last: it may be why it failed.

@@ -11,6 +11,7 @@
 #include "api/trainjob.hh"
 #include "kube/model/time.hh"
 #include "runtimes/stall/verdict.hh"
+#include "runtimes/stall/watch.hh"
 
 namespace trainer {
 
@@ -24,7 +25,9 @@ struct SavedStacks {
 struct HeartbeatFacts {
   std::optional<StallStatus> stall;  // without summary; nullopt if a rank makes steps
   std::int32_t restarts = 0;         // the restarts of the JobSet before this attempt
-  std::int64_t steps = 0;            // the highest count of steps in this attempt
+  bool has_progress = false;         // a rank has made a step, or other progress, in this attempt
+  stall::Position position;          // the position of this attempt
+  stall::Position previous;          // the last one of the attempt before
   std::optional<std::vector<StragglerStatus>> stragglers;  // nullopt if they are not known
   std::shared_ptr<const SavedStacks> stacks;               // those of this stall; may be null
 };

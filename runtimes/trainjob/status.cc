@@ -11,6 +11,14 @@ namespace trainer {
 
 using kube::Json;
 
+namespace {
+
+std::string_view use_of(const TrainJobStatus& status) {
+  return status.goodput ? std::string_view(status.goodput->current) : std::string_view();
+}
+
+}  // namespace
+
 std::optional<Json> status_patch(const TrainJobStatus& before, const TrainJobStatus& after) {
   // Both sides are written in the same way, so members that are only spelled differently are equal.
   Json difference = kube::merge_diff(write(before), write(after));
@@ -29,7 +37,8 @@ bool is_minor_change(const TrainJobStatus& before, const TrainJobStatus& after) 
          before.conditions == after.conditions && before.restarts == after.restarts &&
          before.firstFailure.has_value() == after.firstFailure.has_value() &&
          before.stall.has_value() == after.stall.has_value() && before.hangs == after.hangs &&
-         before.startTime == after.startTime && before.completionTime == after.completionTime;
+         use_of(before) == use_of(after) && before.startTime == after.startTime &&
+         before.completionTime == after.completionTime;
 }
 
 }  // namespace trainer

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 
-#include "runtimes/trainjob/stall.hh"
-
 namespace trainer {
 namespace {
 
@@ -41,6 +39,15 @@ std::vector<StragglerStatus> with_times_of(const std::vector<StragglerStatus>& b
   for (StragglerStatus& each : now)
     if (const StragglerStatus* const known = find(before, each)) each.times = known->times;
   return now;
+}
+
+void settle_stragglers(const HeartbeatFacts* heartbeats, bool may_run, const TrainJobStatus& before,
+                       TrainJobStatus& after) {
+  if (after.stragglers.empty() && !heartbeats) return;  // this is so nearly always
+  if (!may_run || after.restarts != before.restarts)
+    after.stragglers.clear();
+  else if (after.phase == "Running" && heartbeats && heartbeats->stragglers)
+    after.stragglers = with_times_of(before.stragglers, *heartbeats->stragglers);
 }
 
 std::string describe(const StragglerStatus& straggler) {

@@ -170,6 +170,33 @@ TEST_CASE_METHOD(HeartbeatFixture, "a rank whose own work takes longer is named"
   CHECK(board->find("j-uid")->stragglers->empty());
 }
 
+TEST_CASE_METHOD(HeartbeatFixture, "how far the ranks are is known, and their first step is news") {
+  const auto send = [this](std::int64_t steps, std::int64_t saved, const char* restart) {
+    for (int i = 0; i < 4; ++i) {
+      Json message = Rank{i, steps, 0, true, sent++}.message();
+      message.set("saved", i == 0 ? saved : -1).set("loaded", -1).set("restart", restart);
+      CHECK(take("j", message, i).status == 200);
+    }
+    pass(10s);
+  };
+  send(0, -1, "0");
+  REQUIRE(board->find("j-uid"));
+  CHECK_FALSE(board->find("j-uid")->has_progress);
+  std::size_t posted = changed.size();
+  send(3, -1, "0");
+  CHECK(board->find("j-uid")->has_progress);
+  CHECK(changed.size() == posted + 1);
+  send(40, 30, "0");
+  CHECK(board->find("j-uid")->position.steps == 40);
+  CHECK(board->find("j-uid")->position.saved == 30);
+  CHECK(changed.size() == posted + 1);
+  // torchrun has started the processes again.
+  send(5, -1, "1");
+  CHECK(board->find("j-uid")->position.steps == 5);
+  CHECK(board->find("j-uid")->previous.steps == 40);
+  CHECK(changed.size() == posted + 2);
+}
+
 TEST_CASE_METHOD(HeartbeatFixture, "the period of a short threshold is short") {
   const auto answer = kube::parse_json(take("j", Rank().message()).body);
   REQUIRE(answer);

@@ -119,6 +119,35 @@ TEST_CASE_METHOD(JobMetricsFixture, "a job with slow ranks is counted while it h
   CHECK_FALSE(facts_of(job, nullptr).has_stragglers);
 }
 
+TEST_CASE_METHOD(JobMetricsFixture, "what the time of jobs was used for is counted once") {
+  const auto took = [this](const std::string& use, const std::string& runtime = "torch") {
+    return figure_of(metrics, R"(trainer_job_time_seconds_total{namespace="team",runtime=")" +
+                                  runtime + R"(",use=")" + use + R"("})");
+  };
+  JobFacts running = facts("Running");
+  running.times = JobTimes{.productive = 50, .queued = 10};
+  JobRecord record;
+  // A replica that begins to lead does not count what the one before it has counted.
+  jobs.update(record, running);
+  CHECK(took("productive") == -1);
+  running.times->productive = 80;
+  for (int i = 0; i < 2; ++i) jobs.update(record, running);
+  CHECK(took("productive") == 30);
+  CHECK(took("queued") == 0);
+  running.times->stalled = 7;
+  jobs.update(record, running);
+  CHECK(took("stalled") == 7);
+  // Users choose the names.
+  for (std::size_t i = 0; i < 2 * JobCensus::kMaxCountedRuntimes; ++i) {
+    const std::string runtime = "runtime-" + std::to_string(i);
+    running.runtime = runtime;
+    ++running.times->productive;
+    jobs.update(record, running);
+  }
+  CHECK(took("productive", "runtime-0") == 1);
+  CHECK(took("productive", "other") == JobCensus::kMaxCountedRuntimes + 1);
+}
+
 TEST_CASE_METHOD(JobMetricsFixture, "times from the POST, each once") {
   JobRecord record;
   clock.advance(milliseconds(100));

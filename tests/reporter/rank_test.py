@@ -26,7 +26,7 @@ TRAIN = """
 """
 TYPES = {"v": int, "role": str, "pid": int, "born": str, "attempt": str, "restart": str, "sent": int, "bye": bool, "rank": int, "world": int,
          "steps": int, "batches": int, "seq": int, "idle": (int, float), "gap": (int, float), "own": (int, float), "top": str, "leaf": str,
-         "cpu": (int, float), "io": int}
+         "cpu": (int, float), "io": int, "saved": int, "loaded": int}
 
 
 class Heartbeats(unittest.TestCase):

@@ -38,6 +38,8 @@ TRAIN = """
         optimizer.zero_grad()
         model(batch).sum().backward()
         optimizer.step()
+        if sys.argv[1] == "end" and step == 20:
+            optimizer.load_state_dict(optimizer.state_dict())
         if sys.argv[1] == "end" and step == 30:
             break
     print("done", rank, flush=True)
@@ -77,6 +79,7 @@ class Torch(unittest.TestCase):
                 for rank in (0, 1):   # a process that ends waits for two seconds at most, and its message may come later
                     message = server.wait_for(lambda m: m["rank"] == rank and m["bye"])
                     self.assertEqual((message["steps"], message["batches"]), (31, 31))
+                    self.assertEqual((message["saved"], message["loaded"]), (21, 21))
                     self.assertGreaterEqual(message["gap"], 0)
             finally:
                 self.stop(programs)

@@ -12,6 +12,7 @@
 #include "runtimes/lifecycle/failure.hh"
 #include "runtimes/lifecycle/reasons.hh"
 #include "runtimes/plugins/registry.hh"
+#include "runtimes/trainjob/goodput.hh"
 #include "runtimes/trainjob/legacy.hh"
 #include "runtimes/trainjob/stacks.hh"
 #include "runtimes/trainjob/stragglers.hh"
@@ -137,6 +138,10 @@ void add_stragglers(const TrainJobStatus& status, ObjectState& state) {
   state.evidence.insert(state.evidence.begin(), lines.begin(), lines.end());
 }
 
+void add_goodput(const TrainJobStatus& status, ObjectState& state) {
+  if (status.goodput) state.evidence.push_back(describe(*status.goodput));
+}
+
 std::string logs_command(const TrainJob& job, std::string_view program) {
   return fmt::format("`{} logs {} -n {}`", program, job.metadata.name, job.metadata.ns);
 }
@@ -191,6 +196,7 @@ ObjectState trainjob_state(const TrainJob& job, std::string_view program) {
   add_first_failure(status, state);
   add_restarts(status.restartBudget, state);
   add_hangs(status, state);
+  add_goodput(status, state);
   add_stall(status, state);
   add_stragglers(status, state);
   state.next_step = advice(job, program);

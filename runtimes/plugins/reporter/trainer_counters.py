@@ -13,10 +13,11 @@ class Counters:
         self.steps, self.last, self.gap = 0, 0.0, -1.0
         self.times, self.samples = deque(maxlen=KEPT), deque(maxlen=KEPT)
         self.batches = 0
+        self.saved = self.loaded = -1   # the steps when the state of an optimizer was last read and last set
         self.marks, self.marked = (), monotonic()
 
     def wait_for_torch(self):
-        sys.meta_path.insert(0, Finder({"torch.optim.optimizer": self.watch_steps, "torch.utils.data.dataloader": self.watch_loaders}))
+        sys.meta_path.insert(0, Finder({"torch.optim.optimizer": self.watch_optimizers, "torch.utils.data.dataloader": self.watch_loaders}))
 
     # ---- steps
 
@@ -38,6 +39,10 @@ class Counters:
         except Exception:
             pass
 
+    def watch_optimizers(self, module):
+        self.watch_steps(module)
+        self.watch_states(module.Optimizer)
+
     def watch_steps(self, module):
         if hasattr(module, "register_optimizer_step_post_hook"):   # torch 2
             module.register_optimizer_step_post_hook(self.step)
@@ -56,12 +61,23 @@ class Counters:
             result = step(*args, **kwargs)
             self.step()
             return result
-        for name in ("__module__", "__name__", "__qualname__", "__doc__"):
-            setattr(counted_step, name, getattr(step, name, None))
-        counted_step.__dict__.update(getattr(step, "__dict__", {}))
-        counted_step.__wrapped__ = step
         counted_step.is_counted = counted_step.hooked = True
-        return counted_step
+        return like(step, counted_step)
+
+    # ---- checkpoints
+
+    def watch_states(self, optimizer):
+        """A program that writes a checkpoint, in whatever format, reads the states of the optimizers for it."""
+        state_dict, load_state_dict = optimizer.state_dict, optimizer.load_state_dict
+
+        def read(*args, **kwargs):
+            self.saved = self.steps
+            return state_dict(*args, **kwargs)
+
+        def load(*args, **kwargs):
+            self.loaded = self.steps
+            return load_state_dict(*args, **kwargs)
+        optimizer.state_dict, optimizer.load_state_dict = like(state_dict, read), like(load_state_dict, load)
 
     # ---- batches
 
@@ -131,7 +147,18 @@ class Counters:
         sequence = self.sequence()
         self.mark(sequence)
         return {"steps": self.steps, "batches": self.batches, "seq": sequence, "idle": round(monotonic() - self.marked, 1),
-                "gap": round(self.gap, 3), "own": self.own()}
+                "gap": round(self.gap, 3), "own": self.own(), "saved": self.saved, "loaded": self.loaded}
+
+
+def like(function, wrapper):
+    """Makes the wrapper look like the function."""
+    for name in ("__module__", "__name__", "__qualname__", "__doc__"):
+        setattr(wrapper, name, getattr(function, name, None))
+    known = dict(wrapper.__dict__)
+    wrapper.__dict__.update(getattr(function, "__dict__", {}))
+    wrapper.__dict__.update(known)
+    wrapper.__wrapped__ = function
+    return wrapper
 
 
 def median(numbers):

@@ -174,7 +174,7 @@ TEST_CASE("hangs name their rank and line") {
       job.add_agents();
       job.run(100);
       CHECK(name_of(job.watch->verdict().phase) == "Running");
-      CHECK(job.watch->steps() > 80);
+      CHECK(job.watch->position().steps > 80);
       const SteadyTime hung_at = job.now;
       const std::vector<Process> training = job.ranks;
       job.stop(kAllReduce);

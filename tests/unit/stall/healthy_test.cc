@@ -124,7 +124,7 @@ TEST_CASE("a job that counts no steps is never a stall while it does anything") 
   job.run(20000);
   CHECK(phases(job) == std::set<std::string>{"Starting"});
   CHECK_FALSE(job.watch->progress_at());
-  CHECK(job.watch->steps() == 0);
+  CHECK(job.watch->position().steps == 0);
 }
 
 TEST_CASE("one rank alone is no stall while it does anything") {

@@ -17,7 +17,7 @@ bool say(Job& job, Process& process) {
 std::int64_t steps_after(Job& job, Process& process, std::int64_t steps) {
   process.steps = steps;
   CHECK(say(job, process));
-  return job.watch->steps();
+  return job.watch->position().steps;
 }
 
 TEST_CASE("reports of a higher attempt replace all of a lower one") {

@@ -179,11 +179,12 @@ TEST_CASE("policy Restart ends each attempt that hangs, until it hangs thrice at
           "[stall]") {
   World world = running_with("Restart");
   HeartbeatFacts stalls = facts_at(world.now);
-  stalls.steps = 40;
+  stalls.position.steps = 40;
   world.heartbeats = &stalls;
   CHECK(reasons_of(world.reconcile()) == Reasons{"HangRestart", "Stalled"});
   CHECK(world.ended_jobs == Reasons{"j-node-0"});
-  CHECK(world.status().get("hangs") == yaml("{restarts: 1, jobUid: j-node-0-uid-0, step: 40, repeats: 1}"));
+  CHECK(world.status().get("hangs") ==
+        yaml("{restarts: 1, jobUid: j-node-0-uid-0, step: 40, repeats: 1}"));
   CHECK(world.settle().empty());
   CHECK(world.ended_jobs.size() == 1);
 
@@ -209,12 +210,13 @@ TEST_CASE("policy Restart ends each attempt that hangs, until it hangs thrice at
       world.set_jobset_status(Json::object({{"restarts", attempt}}));
       put_pods(world, attempt);
       stalls.restarts = attempt;
-      stalls.steps = 40 + attempt / 2;
+      stalls.position.steps = 40 + attempt / 2;
       world.settle();
     }
     CHECK(world.ended_jobs.size() == 5);
     CHECK(world.phase() == "Running");
-    CHECK(world.status().get("hangs") == yaml("{restarts: 5, jobUid: j-node-0-uid-4, step: 42, repeats: 1}"));
+    CHECK(world.status().get("hangs") ==
+          yaml("{restarts: 5, jobUid: j-node-0-uid-4, step: 42, repeats: 1}"));
   }
 }
 

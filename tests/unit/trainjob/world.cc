@@ -165,7 +165,7 @@ void World::run(const kube::Action& action, const kube::ReadStamp& stamp) {
     is_deleted = true;
   } else if (action.resource == kube::kJobs) {
     REQUIRE(action.verb == kube::Action::Verb::kMergePatch);
-    CHECK(action.body.get("metadata").get_string("uid") .starts_with(action.key.name + "-uid"));
+    CHECK(action.body.get("metadata").get_string("uid").starts_with(action.key.name + "-uid"));
     CHECK(action.body.get("spec").get_int("activeDeadlineSeconds", 0) == 1);
     ended_jobs.push_back(action.key.name);
   } else if (action.resource == kJobSets) {
