@@ -130,7 +130,7 @@ void HeartbeatStore::decide(const std::string& uid, Job& job, Steady now) {
     job.stacks.reset();
   else if (keep_stacks(job, now))
     has_changed = true;
-  const Shown shown{job.watch.attempt(), job.watch.progress_at().has_value()};
+  const Shown shown{job.watch.attempt(), job.watch.position().stepped_at.has_value()};
   has_changed = std::exchange(job.shown, shown) != shown || has_changed;
   if (has_changed)
     board_->put(uid, job.key, facts_of(job, now));
@@ -138,19 +138,21 @@ void HeartbeatStore::decide(const std::string& uid, Job& job, Steady now) {
     board_->renew(uid, facts_of(job, now));
 }
 
+std::optional<kube::Time> HeartbeatStore::time_of(std::optional<Steady> at, Steady now) const {
+  if (!at) return std::nullopt;
+  return clock_.now() + std::chrono::duration_cast<std::chrono::microseconds>(*at - now);
+}
+
 HeartbeatBoard::Facts HeartbeatStore::facts_of(const Job& job, Steady now) const {
   auto facts = std::make_shared<HeartbeatFacts>();
   const stall::Verdict& verdict = job.watch.verdict();
   if (verdict.phase == stall::Phase::kStalled) {
-    std::optional<kube::Time> since;
-    if (const auto at = job.watch.progress_at())
-      since = clock_.now() + std::chrono::duration_cast<std::chrono::microseconds>(*at - now);
-    facts->stall = stall_of(verdict, since);
+    facts->stall = stall_of(verdict, time_of(job.watch.progress_at(), now));
     facts->stacks = job.stacks;
   }
   facts->restarts = job.watch.restarts();
-  facts->has_progress = job.shown.has_progress;
   facts->position = job.watch.position();
+  facts->stepped_at = time_of(facts->position.stepped_at, now);
   facts->previous = job.watch.previous_position();
   const stall::Stragglers& stragglers = job.watch.stragglers();
   if (stragglers.is_known() || verdict.phase != stall::Phase::kRunning)

@@ -61,7 +61,7 @@ class HeartbeatStore {
   // A change of these is shown at once.
   struct Shown {
     stall::Attempt attempt;
-    bool has_progress = false;
+    bool has_stepped = false;
     friend bool operator==(const Shown&, const Shown&) = default;
   };
   // This is what is kept of one TrainJob.
@@ -93,6 +93,7 @@ class HeartbeatStore {
   void count_bytes(Job& job);
   kube::Task<void> decide_all();
   void decide(const std::string& uid, Job& job, Steady now);
+  std::optional<kube::Time> time_of(std::optional<Steady> at, Steady now) const;
   HeartbeatBoard::Facts facts_of(const Job& job, Steady now) const;
   bool keep_stacks(Job& job, Steady now);
   void forget_silent(Steady now);

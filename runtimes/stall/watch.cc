@@ -160,6 +160,8 @@ bool Watch::take_marks(Rank& rank, const RankMessage& message, SteadyTime now) {
   position_.steps = std::max(position_.steps, steps);
   position_.saved = std::max(position_.saved, message.saved);
   position_.has_loaded = position_.has_loaded || message.loaded >= 0;
+  if (steps > 0 || batches > 0)
+    position_.stepped_at = std::max(position_.stepped_at.value_or(progress), progress);
   if (steps > 0 || batches > 0 || has_joined)
     progress_at_ = std::max(progress_at_.value_or(progress), progress);
   return has_stepped || has_joined || (request_ && progress > request_->since);

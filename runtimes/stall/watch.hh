@@ -27,6 +27,7 @@ struct Position {
   std::int64_t steps = 0;   // the highest count of its ranks
   std::int64_t saved = -1;  // the count at its last checkpoint; -1 if it has written none
   bool has_loaded = false;
+  std::optional<SteadyTime> stepped_at;  // its last step or batch; nullopt before the first
 };
 
 struct Answer {

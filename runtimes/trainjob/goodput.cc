@@ -19,7 +19,7 @@ constexpr std::string_view kStarting = "starting";
 constexpr std::string_view kRecomputed = "recomputed";
 constexpr std::string_view kStalled = "stalled";
 
-// No heartbeat says when ranks pass the highest step of an earlier attempt.
+// Steps are not news: while old ones are made again, their number is looked up.
 constexpr seconds kRecomputedPause{5};
 // A stall is found later than it begins.
 constexpr std::chrono::minutes kUnsettled{10};
@@ -69,7 +69,7 @@ std::string_view use_of(const HeartbeatFacts* heartbeats, const TrainJobStatus& 
   if (after.phase != "Running") return kStarting;
   if (after.stall) return kStalled;
   if (!heartbeats) return has_steps(goodput.current) ? goodput.current : kStarting;
-  if (!heartbeats->has_progress) return kStarting;
+  if (!heartbeats->stepped_at) return kStarting;
   const stall::Position& position = heartbeats->position;
   const bool is_known = first_step(goodput, position) + position.steps < goodput.step;
   return is_known ? kRecomputed : kProductive;
@@ -87,10 +87,23 @@ GoodputStatus begun(const TrainJobObserved& observed, const TrainJobStatus& afte
   return goodput;
 }
 
+// No heartbeat says when the ranks passed the highest step of an earlier attempt. Steps take about
+// the same time, the first one in this attempt was made at `since`, and the last one is known.
+kube::Time time_of_new_steps(const GoodputStatus& goodput, const HeartbeatFacts& heartbeats) {
+  const kube::Time since = goodput.since.value_or(*heartbeats.stepped_at);
+  const std::int64_t made = std::max<std::int64_t>(heartbeats.position.steps, 1);
+  const std::int64_t again = goodput.step - first_step(goodput, heartbeats.position);
+  const std::chrono::duration<double> took = *heartbeats.stepped_at - since;
+  return since + std::chrono::duration_cast<std::chrono::microseconds>(
+                     took * static_cast<double>(again) / static_cast<double>(made));
+}
+
 // A stall began with the last step, and the end of a job is that of its condition.
 kube::Time time_of_change(const TrainJobObserved& observed, const TrainJobStatus& after,
                           const GoodputStatus& goodput, std::string_view use) {
   kube::Time at = observed.now.whole_seconds();
+  if (use == kProductive && goodput.current == kRecomputed)
+    at = time_of_new_steps(goodput, *observed.heartbeats);
   if (use == kStalled && has_steps(goodput.current)) at = after.stall->since.value_or(at);
   if (use.empty()) at = after.completionTime.value_or(at);
   return std::max(std::min(at.whole_seconds(), observed.now.whole_seconds()),

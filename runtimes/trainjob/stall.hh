@@ -25,7 +25,7 @@ struct SavedStacks {
 struct HeartbeatFacts {
   std::optional<StallStatus> stall;  // without summary; nullopt if a rank makes steps
   std::int32_t restarts = 0;         // the restarts of the JobSet before this attempt
-  bool has_progress = false;         // a rank has made a step, or other progress, in this attempt
+  std::optional<kube::Time> stepped_at;  // the last step or batch in this attempt
   stall::Position position;          // the position of this attempt
   stall::Position previous;          // the last one of the attempt before
   std::optional<std::vector<StragglerStatus>> stragglers;  // nullopt if they are not known

@@ -181,10 +181,10 @@ TEST_CASE_METHOD(HeartbeatFixture, "how far the ranks are is known, and their fi
   };
   send(0, -1, "0");
   REQUIRE(board->find("j-uid"));
-  CHECK_FALSE(board->find("j-uid")->has_progress);
+  CHECK_FALSE(board->find("j-uid")->stepped_at);
   std::size_t posted = changed.size();
   send(3, -1, "0");
-  CHECK(board->find("j-uid")->has_progress);
+  REQUIRE(board->find("j-uid")->stepped_at);
   CHECK(changed.size() == posted + 1);
   send(40, 30, "0");
   CHECK(board->find("j-uid")->position.steps == 40);

@@ -59,13 +59,13 @@ struct ReportingJob {
     world.settle();
   }
   void reach(std::int64_t steps) {
-    facts.has_progress = true;
+    facts.stepped_at = world.now;
     facts.position.steps = steps;
     world.settle();
   }
   void begin_attempt(std::int32_t attempt, bool has_loaded) {
     facts.restarts = attempt;
-    facts.has_progress = false;
+    facts.stepped_at.reset();
     facts.previous = std::exchange(facts.position, stall::Position{0, -1, has_loaded});
     world.settle();
   }
@@ -110,18 +110,19 @@ TEST_CASE("a job's time is counted by its use, and steps that are made twice apa
     job.begin_attempt(1, true);
     job.reach(1);
     CHECK(use_of(world) == "recomputed");
-    world.advance(seconds(200));
+    world.advance(seconds(190));
     job.reach(19);
     CHECK(use_of(world) == "recomputed");
-    world.advance(seconds(10));
-    job.reach(20);
+    // A report comes late: half of these steps are new.
+    world.advance(seconds(210));
+    job.reach(40);
     CHECK(use_of(world) == "productive");
     CHECK(times_of(world)[2] - before[2] == 25);
-    CHECK(times_of(world)[3] == 210);
+    CHECK(times_of(world)[3] == 200);
     world.advance(seconds(300));
     job.complete();
     CHECK(use_of(world).empty());
-    CHECK(times_of(world)[0] == before[0] + 1300);
+    CHECK(times_of(world)[0] == before[0] + 1500);
   }
   SECTION("the next attempt begins from nothing, also with a new controller") {
     job.begin_attempt(1, false);
@@ -178,7 +179,7 @@ TEST_CASE("processes that are started again in their pods make steps twice, too"
   TrainJobObserved observed{trainjob, object, objects};
   observed.now = job.world.now;
   HeartbeatFacts facts;
-  facts.has_progress = true;
+  facts.stepped_at = observed.now;
   facts.position.steps = 50;
   observed.heartbeats = &facts;
   const auto settle = [&] {
