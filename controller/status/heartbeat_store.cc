@@ -147,6 +147,9 @@ void HeartbeatStore::decide(const std::string& uid, Job& job, Steady now) {
   }
   facts->restarts = job.watch.restarts();
   facts->steps = job.watch.steps();
+  facts->process_restarts = static_cast<std::int32_t>(job.watch.attempt().second);
+  facts->restarts_at_one_step = job.watch.loop().repeats();
+  facts->last_step = job.watch.loop().steps();
   const stall::Stragglers& stragglers = job.watch.stragglers();
   if (stragglers.is_known() || verdict.phase != stall::Phase::kRunning)
     facts->stragglers = stragglers_of(stragglers.named());
