@@ -221,7 +221,7 @@ struct StragglerStatus {
 
 inline constexpr std::size_t kMaxStragglers = 16;
 
-// What the time of a job was used for, in seconds until `since` (docs/users/goodput.md). From then
+// The time of a job by its use, in seconds until `since` (docs/users/goodput.md). From then
 // on the member that `current` names grows.
 struct GoodputStatus {
   std::int64_t productive = 0;  // steps that no earlier attempt has made

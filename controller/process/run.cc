@@ -4,8 +4,12 @@
 #include <sys/resource.h>
 
 #include <exception>
+#include <fstream>
+#include <iterator>
+#include <string>
 #include <utility>
 
+#include "controller/config/cluster_domain.hh"
 #include "controller/config/configuration.hh"
 #include "controller/kinds/registry.hh"
 #include "controller/process/memory.hh"
@@ -43,6 +47,10 @@ int run_controller(const ControllerOptions& options) {
     log.warn("descriptors", {{"why", "the limit of open files could not be raised"}});
   for (auto& warning : concurrency_warnings(parsed->configuration, full_registry()))
     parsed->warnings.push_back(std::move(warning));
+  std::ifstream resolver("/etc/resolv.conf");
+  const std::string resolv_conf{std::istreambuf_iterator<char>(resolver), {}};
+  if (auto warning = cluster_domain_warning(parsed->configuration.clusterDomain, resolv_conf))
+    parsed->warnings.push_back(*std::move(warning));
   for (const auto& warning : parsed->warnings) log.warn("configuration", {{"what", warning}});
   auto client = kube::load_config(options.kubeconfig, options.context);
   if (!client) {

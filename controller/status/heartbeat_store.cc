@@ -154,6 +154,9 @@ HeartbeatBoard::Facts HeartbeatStore::facts_of(const Job& job, Steady now) const
   facts->position = job.watch.position();
   facts->stepped_at = time_of(facts->position.stepped_at, now);
   facts->previous = job.watch.previous_position();
+  facts->process_restarts = static_cast<std::int32_t>(job.watch.attempt().second);
+  facts->restarts_at_one_step = job.watch.loop().repeats();
+  facts->last_step = job.watch.loop().steps();
   const stall::Stragglers& stragglers = job.watch.stragglers();
   if (stragglers.is_known() || verdict.phase != stall::Phase::kRunning)
     facts->stragglers = stragglers_of(stragglers.named());

@@ -153,6 +153,7 @@ inline constexpr Reason kReachedMaxRestarts{"ReachedMaxRestarts"};
 inline constexpr Reason kFailJobSet{"FailJobSetFailurePolicyAction"};
 inline constexpr Reason kBackoffLimitExceeded{"BackoffLimitExceeded"};
 inline constexpr Reason kPodsFailed{"PodsFailed"};
+inline constexpr Reason kProcessesKeepFailing{"ProcessesKeepFailing"};
 
 // A word that is no value of this file, in metrics.
 inline constexpr Reason kOther{"Other"};

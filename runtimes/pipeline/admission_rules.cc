@@ -43,6 +43,8 @@ kube::FieldErrors errors_of(const TrainJob& job, const Runtime& runtime,
     for (kube::FieldError& error :
          pipeline::check_failure_rules(own->rules, draft.spec.replicatedJobs, "spec.failurePolicy"))
       errors.push_back(std::move(error));
+  if (auto error = pipeline::check_process_restarts_without_torch(draft))
+    errors.push_back(*std::move(error));
   return errors;
 }
 

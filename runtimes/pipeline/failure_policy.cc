@@ -81,6 +81,30 @@ void merge_failure_policy(Draft& draft) {
                          own ? "spec.failurePolicy" : "runtime runPolicy.failurePolicy");
 }
 
+std::int32_t process_restarts_by_default(const Runtime& runtime) {
+  const auto& defaults = runtime.spec.runPolicy;
+  if (!defaults || !defaults->failurePolicy) return 0;
+  return defaults->failurePolicy->processRestarts.value_or(0);
+}
+
+std::int32_t process_restarts_asked_for(const Draft& draft) {
+  const auto& own = draft.job.spec.failurePolicy;
+  if (own && own->processRestarts) return *own->processRestarts;
+  return process_restarts_by_default(draft.runtime);
+}
+
+std::optional<kube::FieldError> check_process_restarts_without_torch(const Draft& draft) {
+  const auto& own = draft.job.spec.failurePolicy;
+  const MlPolicy* const policy = draft.ml_policy();
+  if (!own || own->processRestarts.value_or(0) <= 0 || (policy && policy->torch))
+    return std::nullopt;
+  return kube::invalid(
+      std::string(kProcessRestartsPath), *own->processRestarts,
+      fmt::format("only torchrun restarts processes in their pods, and runtime \"{}\" has no "
+                  "mlPolicy.torch: set spec.failurePolicy.maxRestarts, which replaces the pods",
+                  draft.job.spec.runtimeRef.name));
+}
+
 kube::FieldErrors check_failure_rules(const std::vector<FailurePolicyRule>& rules,
                                       const std::vector<ReplicatedJob>& jobs,
                                       const std::string& path) {

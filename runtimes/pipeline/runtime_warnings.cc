@@ -76,6 +76,11 @@ void warn_about_failure_policies(const Runtime& runtime, std::vector<std::string
     warn(spec->failurePolicy->rules, "spec.template.spec.failurePolicy");
   if (const auto& defaults = runtime.spec.runPolicy; defaults && defaults->failurePolicy)
     warn(defaults->failurePolicy->rules, "spec.runPolicy.failurePolicy");
+  const auto& policy = runtime.spec.mlPolicy;
+  if (pipeline::process_restarts_by_default(runtime) > 0 && !(policy && policy->torch))
+    out.push_back(
+        "spec.runPolicy.failurePolicy.processRestarts has no effect without spec.mlPolicy.torch: "
+        "only torchrun restarts processes in their pods");
 }
 
 void warn_about_gangs(const Runtime& runtime, std::vector<std::string>& out) {

@@ -12,12 +12,6 @@ namespace {
 constexpr std::size_t kMaxPodName = 253;   // bytes of a pod or a machine
 constexpr std::size_t kNodeOverhead = 48;  // bytes that a std::map adds to an entry
 
-std::size_t digest_of(const Sender& sender, const ProcessId& process) {
-  const std::size_t digest =
-      std::hash<std::string>{}(fmt::format("{}/{}/{}", sender.uid, process.pid, process.born));
-  return digest == 0 ? 1 : digest;
-}
-
 Sender bounded(const Sender& sender) {
   return {clean_text(sender.pod, kMaxPodName), clean_text(sender.uid, kMaxPodName),
           clean_text(sender.node, kMaxPodName), sender.restarts};
@@ -34,6 +28,12 @@ std::size_t heap_of(const std::string& text) {
 
 }  // namespace
 
+std::size_t Watch::digest_of(const Sender& sender, const ProcessId& process) {
+  const std::size_t digest =
+      std::hash<std::string>{}(fmt::format("{}/{}/{}", sender.uid, process.pid, process.born));
+  return digest == 0 ? 1 : digest;
+}
+
 Watch::Watch(Limits limits, SteadyTime now)
     : own_limits_(limits),
       limits_(limits),
@@ -48,7 +48,7 @@ kube::Result<Answer> Watch::take(const kube::Json& json, const Sender& sender, S
   heard_at_ = std::max(heard_at_, now);
   // Not all processes know the attempt, but their pods do. An eviction counts for the former alone.
   message->attempt.first = std::max<std::int64_t>(message->attempt.first, sender.restarts);
-  if (is_behind(*message)) return Answer{limits_.period, {}};
+  if (message->attempt.first < attempt_.first) return Answer{limits_.period, {}};
   // An agent does not know how often it restarted its ranks.
   const bool is_later =
       message->rank ? message->attempt > attempt_ : message->attempt.first > attempt_.first;
@@ -61,12 +61,10 @@ kube::Result<Answer> Watch::take(const kube::Json& json, const Sender& sender, S
   return Answer{limits_.period, request_ ? request_->id : std::string()};
 }
 
-bool Watch::is_behind(const Message& message) const {
-  return message.rank ? message.attempt < attempt_ : message.attempt.first < attempt_.first;
-}
-
 void Watch::restart(Attempt attempt, SteadyTime now) {
+  note_end(attempt);
   attempt_ = attempt;
+  verdict_ = Verdict();  // the next one differs, so that it is shown
   begun_at_ = now;
   progress_at_.reset();
   previous_position_ = std::exchange(position_, Position());
@@ -103,6 +101,9 @@ bool Watch::admit(Rank& rank, const Message& message, const Sender& sender, Stea
 }
 
 void Watch::take_rank(Message& message, const Sender& sender, SteadyTime now) {
+  if (message.attempt < attempt_ &&
+      std::binary_search(ended_.begin(), ended_.end(), digest_of(sender, message.process)))
+    return;
   RankMessage& said = *message.rank;
   // A job of which nothing was heard may have been frozen, with the clock of its processes going
   // on; its time begins again.
@@ -351,7 +352,7 @@ std::optional<SteadyTime> Watch::progress_at() const {
 }
 
 std::size_t Watch::bytes() const {
-  return sizeof(Watch) + bytes_ + stragglers_.bytes() +
+  return sizeof(Watch) + bytes_ + stragglers_.bytes() + ended_.capacity() * sizeof(std::size_t) +
          whole_.size() * (kNodeOverhead + sizeof(Whole)) +
          verdict_.groups.size() * (sizeof(Group) + kMaxLine + kMaxListed * sizeof(std::int32_t)) +
          verdict_.suspects.size() * (sizeof(Suspect) + 2 * (kMaxPodName + kMaxLine));

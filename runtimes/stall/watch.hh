@@ -9,10 +9,12 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "kube/model/error.hh"
 #include "kube/model/json.hh"
 #include "runtimes/stall/heartbeats.hh"
+#include "runtimes/stall/restart_loop.hh"
 #include "runtimes/stall/stragglers.hh"
 #include "runtimes/stall/verdict.hh"
 
@@ -63,6 +65,7 @@ class Watch {
   Attempt attempt() const { return attempt_; }
   // The restarts of the JobSet before this attempt.
   std::int32_t restarts() const { return restarts_; }
+  const RestartLoop& loop() const { return loop_; }
 
  private:
   // The word of the agent that started a rank, about one process.
@@ -108,8 +111,9 @@ class Watch {
   };
   using Ranks = std::map<std::int32_t, Rank>;
 
+  static std::size_t digest_of(const Sender& sender, const ProcessId& process);
   void restart(Attempt attempt, SteadyTime now);
-  bool is_behind(const Message& message) const;
+  void note_end(Attempt next);
   void take_rank(Message& message, const Sender& sender, SteadyTime now);
   void take_workers(const Message& message, const Sender& sender, SteadyTime now);
   bool admit(Rank& rank, const Message& message, const Sender& sender, SteadyTime now) const;
@@ -128,6 +132,8 @@ class Watch {
   const Limits own_limits_;  // those of the job, with few ranks
   Limits limits_;            // those for its ranks
   Attempt attempt_{0, 0};
+  RestartLoop loop_;
+  std::vector<std::size_t> ended_;  // digests of the processes before the last restart
   std::int32_t restarts_ = 0;
   SteadyTime begun_at_;  // the begin of the attempt, or of the watch
   SteadyTime heard_at_;

@@ -72,6 +72,11 @@ std::vector<kube::PlannedEvent> events_between(const TrainJobStatus& before,
   }
   if (after.hangs && after.hangs != before.hangs)
     events.push_back(event("Warning", "HangRestart", restart_of(*after.hangs)));
+  if (after.processRestarts.value_or(0) > before.processRestarts.value_or(0))
+    events.push_back(event("Warning", "ProcessesRestarted",
+                           fmt::format("torchrun has started processes again in their pods; {} "
+                                       "such restarts so far",
+                                       *after.processRestarts)));
   if (after.phase == "Running" && before.phase != "Running")
     events.push_back(event("Normal", "Running", after.message));
   // The same word as after a suspension: the job goes on. A suspension or a restart ends a stall

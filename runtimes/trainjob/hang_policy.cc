@@ -103,9 +103,11 @@ void answer_hang(const TrainJobObserved& observed, const JobSet& jobset, TrainJo
   status.hangs = std::move(hangs);
 }
 
-bool has_failed_by_hang(const TrainJobStatus& status) {
+bool has_failed_by_heartbeats(const TrainJobStatus& status) {
   const kube::Condition* const failed = kube::find_condition(status.conditions, kFailed);
-  return failed && failed->is_true() && failed->reason == reasons::kStalled.name;
+  return failed && failed->is_true() &&
+         (failed->reason == reasons::kStalled.name ||
+          failed->reason == reasons::kProcessesKeepFailing.name);
 }
 
 }  // namespace trainer

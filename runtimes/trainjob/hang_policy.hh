@@ -26,7 +26,8 @@ bool are_current(const HeartbeatFacts& heartbeats, const std::vector<const PodVi
 void answer_hang(const TrainJobObserved& observed, const JobSet& jobset, TrainJobStatus& status,
                  TrainJobPlan& plan);
 
-// Returns whether the job has failed by its hang, so that its JobSet must go.
-bool has_failed_by_hang(const TrainJobStatus& status);
+// Returns whether the job has failed by its hang, or by processes that come no further, so that its
+// JobSet must go.
+bool has_failed_by_heartbeats(const TrainJobStatus& status);
 
 }  // namespace trainer

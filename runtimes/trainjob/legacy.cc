@@ -261,17 +261,18 @@ void convert_elastic_policy(Json& spec, Conversion& conversion) {
     conversion.errors.push_back(kube::invalid(field, elastic,
                                               "the number of nodes cannot change while a job runs: "
                                               "write spec.mlPolicy.numNodes, and for restarts "
-                                              "spec.template.spec.failurePolicy.maxRestarts"));
+                                              "spec.runPolicy.failurePolicy.processRestarts"));
     return;
   }
   torch->erase("elasticPolicy");
   if (!nodes->is_null()) spec["mlPolicy"].set("numNodes", *nodes);
+  // It was PET_MAX_RESTARTS (Kubeflow Trainer v2.1, pkg/runtime/framework/plugins/torch).
   if (const Json* restarts = elastic.find("maxRestarts"); restarts && restarts->is_int()) {
-    Json* failure = object_at(spec, {"template", "spec", "failurePolicy"});
-    if (failure && !failure->find("maxRestarts")) failure->set("maxRestarts", *restarts);
+    Json* failure = object_at(spec, {"runPolicy", "failurePolicy"});
+    if (failure && !failure->find("processRestarts")) failure->set("processRestarts", *restarts);
   }
   warn_renamed(conversion, field,
-               "spec.mlPolicy.numNodes and spec.template.spec.failurePolicy.maxRestarts");
+               "spec.mlPolicy.numNodes and spec.runPolicy.failurePolicy.processRestarts");
 }
 
 void convert_implementation(Json& mpi, const std::string& path, Conversion& conversion) {

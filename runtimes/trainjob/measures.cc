@@ -14,13 +14,11 @@ constexpr std::string_view kPhases[] = {"Queued",    "Initializing", "Pending",
                                         "Suspended", "Complete",     "Failed"};
 
 // The JobSet's condition Failed has these reasons, and plan.cc sets others.
-constexpr std::string_view kFailures[] = {reasons::kFailedJobs,
-                                          reasons::kReachedMaxRestarts,
-                                          reasons::kFailJobSet,
-                                          reasons::kDeadlineExceeded,
-                                          reasons::kRuntimeNotSupported,
-                                          reasons::kStalled,
-                                          reasons::kOther};
+constexpr std::string_view kFailures[] = {
+    reasons::kFailedJobs,           reasons::kReachedMaxRestarts,
+    reasons::kFailJobSet,           reasons::kDeadlineExceeded,
+    reasons::kRuntimeNotSupported,  reasons::kStalled,
+    reasons::kProcessesKeepFailing, reasons::kOther};
 
 std::string_view known(std::string_view word, std::span<const std::string_view> words) {
   const auto at = std::find(words.begin(), words.end(), word);

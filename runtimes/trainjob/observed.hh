@@ -21,6 +21,13 @@
 
 namespace trainer {
 
+// The restarts of processes by torchrun, as a plan knew them.
+struct ProcessRestartCount {
+  std::int32_t attempt = 0;   // the restarts of the JobSet
+  std::int32_t restarts = 0;  // in this attempt
+  std::int32_t earlier = 0;   // in all attempts before
+};
+
 struct TrainJobObserved {
   const TrainJob& job;                // read_stored_trainjob() makes it from job_object
   const kube::Json& job_object;       // the stored form, for the status difference
@@ -52,6 +59,7 @@ struct TrainJobObserved {
   std::optional<kube::Time> scheduled_since;
   // nullptr while no rank has reported since this process leads.
   const HeartbeatFacts* heartbeats = nullptr;
+  std::optional<ProcessRestartCount> process_restarts;  // the last plan with heartbeats made it
   std::uint64_t stacks_number = 0;          // the stacks that this process has tried to write last
   bool is_jobset_controller_active = true;  // this controller owns the job's JobSet
   jobset::Gates gates;                      // the gates of that JobSet controller

@@ -20,6 +20,7 @@
 #include "runtimes/trainjob/legacy.hh"
 #include "runtimes/trainjob/needed_events.hh"
 #include "runtimes/trainjob/phase.hh"
+#include "runtimes/trainjob/process_restarts.hh"
 #include "runtimes/trainjob/snapshot.hh"
 #include "runtimes/trainjob/stacks.hh"
 #include "runtimes/trainjob/status.hh"
@@ -57,6 +58,7 @@ class TrainJobPlanner {
     settle_stall();
     if (jobset_ && !is_finished(after_) && has_heartbeats())
       answer_hang(observed_, *jobset_, after_, plan_);
+    settle_process_restarts(observed_, jobset_, has_heartbeats(), after_, plan_);
     request_run_policy();
     if (!is_finished(after_)) children_ = plan_children(observed_, options_, plan_);
     if (!plan_.needs_objects.empty()) return reading_only();
@@ -307,7 +309,7 @@ class TrainJobPlanner {
     if (!is_finished(after_)) return;
     // Nothing is built any more, and a snapshot may be large.
     plan_.memory = kube::Plan::Memory::kForget;
-    if (is_past_deadline(after_) || has_failed_by_hang(after_)) remove_jobset();
+    if (is_past_deadline(after_) || has_failed_by_heartbeats(after_)) remove_jobset();
     // The mark is written when the stored status has the end.
     if (observed_.marks_finished && is_finished(before_)) mark();
     remove_after_ttl();

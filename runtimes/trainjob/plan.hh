@@ -16,8 +16,9 @@ namespace trainer {
 struct TrainJobPlan : kube::Plan {
   // The number in a JobSet that was built, see TrainJobObserved.
   std::optional<std::int32_t> total_nodes;
-  std::optional<kube::Time> scheduled_since;   // the next plan's
-  std::optional<std::uint64_t> stacks_number;  // the stacks that it writes, or leaves out
+  std::optional<kube::Time> scheduled_since;            // the next plan's
+  std::optional<ProcessRestartCount> process_restarts;  // the next plan's
+  std::optional<std::uint64_t> stacks_number;           // the stacks that it writes, or leaves out
   // Indexes into `actions`: Secrets that get a fresh SSH key pair (ssh-privatekey, ssh-publickey)
   // before they are sent.
   std::vector<std::size_t> ssh_key_actions;

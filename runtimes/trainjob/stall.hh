@@ -23,11 +23,14 @@ struct SavedStacks {
 
 // The ranks' heartbeats say this of a job now.
 struct HeartbeatFacts {
-  std::optional<StallStatus> stall;  // without summary; nullopt if a rank makes steps
-  std::int32_t restarts = 0;         // the restarts of the JobSet before this attempt
-  std::optional<kube::Time> stepped_at;  // the last step or batch in this attempt
-  stall::Position position;          // the position of this attempt
-  stall::Position previous;          // the last one of the attempt before
+  std::optional<StallStatus> stall;       // without summary; nullopt if a rank makes steps
+  std::int32_t restarts = 0;              // the restarts of the JobSet before this attempt
+  std::optional<kube::Time> stepped_at;   // the last step or batch in this attempt
+  stall::Position position;               // the position of this attempt
+  stall::Position previous;               // the last one of the attempt before
+  std::int32_t process_restarts = 0;      // in the pods of this attempt, at the rank with the most
+  std::int32_t restarts_at_one_step = 0;  // the last of them in a row that came no further
+  std::int64_t last_step = 0;             // the step of the last one of these
   std::optional<std::vector<StragglerStatus>> stragglers;  // nullopt if they are not known
   std::shared_ptr<const SavedStacks> stacks;               // those of this stall; may be null
 };

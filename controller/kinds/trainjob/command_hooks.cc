@@ -101,11 +101,23 @@ void add_first_failure(const TrainJobStatus& status, ObjectState& state) {
 
 void add_restarts(const std::string& budget, ObjectState& state) {
   if (budget.empty()) return;
+  const std::size_t end = budget.find(" (");  // the restarts in pods
   const std::size_t plus = budget.find('+');
-  std::string line =
-      fmt::format("restarts: {} of failurePolicy.maxRestarts", budget.substr(0, plus));
+  std::string line = fmt::format("restarts: {} of failurePolicy.maxRestarts",
+                                 budget.substr(0, std::min(plus, end)));
   if (plus != budget.npos)
-    line += fmt::format(", {} of maxDisruptionRestarts", budget.substr(plus + 1));
+    line += fmt::format(", {} of maxDisruptionRestarts", budget.substr(plus + 1, end - plus - 1));
+  state.evidence.push_back(std::move(line));
+}
+
+void add_process_restarts(const TrainJob& job, ObjectState& state) {
+  const std::int32_t restarts = job.status.processRestarts.value_or(0);
+  if (restarts == 0) return;
+  std::string line =
+      fmt::format("processes were started again in their pods: {}", count_of(restarts, "time"));
+  if (const auto& policy = job.spec.failurePolicy; policy && policy->processRestarts)
+    line += fmt::format("; failurePolicy.processRestarts allows each node {}",
+                        *policy->processRestarts);
   state.evidence.push_back(std::move(line));
 }
 
@@ -195,6 +207,7 @@ ObjectState trainjob_state(const TrainJob& job, std::string_view program) {
   }
   add_first_failure(status, state);
   add_restarts(status.restartBudget, state);
+  add_process_restarts(job, state);
   add_hangs(status, state);
   add_goodput(status, state);
   add_stall(status, state);

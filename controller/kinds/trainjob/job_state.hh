@@ -9,6 +9,7 @@
 #include "kube/manager/planned_controller.hh"
 #include "kube/model/compressed_text.hh"
 #include "kube/model/time.hh"
+#include "runtimes/trainjob/observed.hh"
 
 namespace trainer {
 
@@ -17,6 +18,7 @@ struct JobState : kube::ObjectMemory {
   std::shared_ptr<const kube::CompressedText> deleted_jobset;
   std::int32_t total_nodes = 0;
   std::uint64_t stacks_number = 0;
+  std::optional<ProcessRestartCount> process_restarts;
   std::optional<std::optional<kube::Time>> scheduled_since;
   JobRecord record;  // the metrics read it
 };

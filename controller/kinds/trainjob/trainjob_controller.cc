@@ -128,6 +128,7 @@ Result<void> TrainJobController::complete(const Subject& subject, TrainJobPlan& 
   }
   if (plan.total_nodes) subject.memory->total_nodes = *plan.total_nodes;
   subject.memory->scheduled_since = plan.scheduled_since;
+  if (plan.process_restarts) subject.memory->process_restarts = plan.process_restarts;
   if (plan.stacks_number) subject.memory->stacks_number = *plan.stacks_number;
   return {};
 }
@@ -211,6 +212,7 @@ TrainJobObserved TrainJobController::observe(const Subject& subject, const Child
   observed.jobset_object = child.decoded ? child.decoded->object.get() : nullptr;
   if (child.stored) observed.jobset_owned_fields = child.stored->fingerprint;
   observed.heartbeats = heartbeats;
+  observed.process_restarts = state.process_restarts;
   observed.stacks_number = state.stacks_number;
   observed.deleted_jobset = child.deleted ? &*child.deleted : nullptr;
   observed.pods = pods_.find_by(kByJobSet, job.metadata.ns, job.metadata.name);

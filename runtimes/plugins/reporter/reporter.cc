@@ -33,8 +33,8 @@ namespace pipeline {
 namespace {
 
 constexpr std::string_view kDetectKey = "trainer.kubeflow.org/detect-hangs";
-constexpr std::string_view kVolume = "kubeflow-trainer-reporter";
-constexpr std::string_view kDirectory = "/var/run/kubeflow/trainer-reporter";
+constexpr std::string_view kReporterVolume = "kubeflow-trainer-reporter";
+constexpr std::string_view kReporterDirectory = "/var/run/kubeflow/trainer-reporter";
 constexpr std::string_view kServer = "KUBEFLOW_TRAINER_SERVER_URL";  // plugin progress sets it
 constexpr std::string_view kSwitch = "KUBEFLOW_TRAINER_REPORTER";
 
@@ -43,7 +43,7 @@ constexpr std::string_view kSwitch = "KUBEFLOW_TRAINER_REPORTER";
 std::string script() {
   return fmt::format(
       "PYTHONPATH={}${{PYTHONPATH:+:$PYTHONPATH}}; export PYTHONPATH; exec \"$0\" \"$@\"",
-      kDirectory);
+      kReporterDirectory);
 }
 
 std::string config_map_name(const TrainJob& job) {
@@ -82,7 +82,7 @@ DependentObject make_files(const TrainJob& job) {
 kube::Json volume_of(const TrainJob& job) {
   // The object is optional: without it nothing is reported, and the training goes on.
   return kube::Json::object(
-      {{"name", kVolume},
+      {{"name", kReporterVolume},
        {"configMap", kube::Json::object({{"name", config_map_name(job)}, {"optional", true}})}});
 }
 
@@ -97,8 +97,8 @@ void add_reporter(ContainerEdit& container) {
   for (const kube::Json& word : container.json().get_array("command")) command.push_back(word);
   container.set("command", std::move(command));
   container.env(kSwitch, "1");
-  container.mount(
-      kube::Json::object({{"name", kVolume}, {"mountPath", kDirectory}, {"readOnly", true}}));
+  container.mount(kube::Json::object(
+      {{"name", kReporterVolume}, {"mountPath", kReporterDirectory}, {"readOnly", true}}));
 }
 
 // The failure policies of the template, the runtime and the job are merged later, in this order.

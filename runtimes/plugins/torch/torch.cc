@@ -3,16 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 
 #include "kube/model/pod_template.hh"
 #include "runtimes/pipeline/accelerators.hh"
+#include "runtimes/pipeline/failure_policy.hh"
 #include "runtimes/pipeline/plugin.hh"
 #include "runtimes/pipeline/pod_sets.hh"
 #include "runtimes/pipeline/process_checks.hh"
 #include "runtimes/pipeline/reserved_env.hh"
 #include "runtimes/plugins/torch/launcher.hh"
 #include "runtimes/plugins/torch/process_count.hh"
+#include "runtimes/plugins/torch/process_restarts.hh"
 #include "runtimes/plugins/torch/torchtune.hh"
 
 namespace trainer::pipeline {
@@ -29,7 +32,8 @@ struct Rendezvous {
   std::int32_t nodes = 1;
   std::string processes;
   std::string master;
-  bool sets_process_env = false;  // launcher env: no torchrun sets it
+  bool sets_process_env = false;         // launcher env: no torchrun sets it
+  std::optional<std::int32_t> restarts;  // those of processes in their pods
 };
 
 void inject_size(ContainerEdit& container, const Rendezvous& rendezvous) {
@@ -38,9 +42,11 @@ void inject_size(ContainerEdit& container, const Rendezvous& rendezvous) {
   container.env_completion_index("PET_NODE_RANK");
 }
 
-void inject_master(ContainerEdit& container, const Rendezvous& rendezvous) {
+void inject_master(ContainerEdit& container, const Draft& draft, const Rendezvous& rendezvous) {
   container.env("PET_MASTER_ADDR", rendezvous.master);
   container.env("PET_MASTER_PORT", std::to_string(kTrainerPort));
+  if (rendezvous.restarts)
+    inject_process_restarts(container, draft, rendezvous.master, *rendezvous.restarts);
   if (!rendezvous.sets_process_env) return;
   // torchrun gives these to its processes (torch.distributed, "Environment variable
   // initialization").
@@ -72,7 +78,7 @@ void inject_targets(Draft& draft, const TorchPolicy& policy, const Rendezvous& r
         continue;
       }
       inject_size(*container, rendezvous);
-      inject_master(*container, rendezvous);
+      inject_master(*container, draft, rendezvous);
     }
   }
 }
@@ -161,6 +167,9 @@ void Torch::enforce_ml_policy(Draft& draft) const {
   rendezvous.processes = processes.to_string();
   rendezvous.master = index ? draft.first_host(*index)
                             : fmt::format("{}-{}-0-0.{}", draft.name(), kNode, draft.subdomain());
+  rendezvous.restarts = process_restarts_of(draft, *policy);
+  if (rendezvous.restarts)
+    draft.set_annotation(kProcessRestartsKey, std::to_string(*rendezvous.restarts), source());
 
   if (!draft.trainer_container().is_null() && !draft.is_stored_without(*index, "PET_NNODES")) {
     draft.edit(*index, kNode, "spec.trainer.env")->env_of_job(trainer_of(draft.job).env);
@@ -174,7 +183,7 @@ void Torch::enforce_ml_policy(Draft& draft) const {
           draft.args.value_or(std::vector<std::string>{}), container->json().get_array("command"));
       draft.command_source = source();
     } else {
-      inject_master(*container, rendezvous);
+      inject_master(*container, draft, rendezvous);
       if (*launcher == Launcher::kTorchrun) start_by_torchrun(draft, source());
     }
     container->port(kTrainerPort);
@@ -200,6 +209,7 @@ void Torch::validate(const Draft& draft, kube::FieldErrors& errors) const {
       errors);
   check_launcher(draft, *policy, errors);
   check_number(draft, *policy, errors);
+  check_process_restarts(draft, *policy, errors);
   if (!torchtune::is_torchtune(trainer_of(draft.job).command)) return;
   torchtune::validate(draft, desired_processes(draft, *policy), errors);
 }
@@ -213,6 +223,7 @@ void Torch::warn(const Draft& draft, std::vector<std::string>& warnings) const {
                     kLauncherAnnotation, draft.runtime.metadata.name));
   warn_about_processes(draft, warnings);
   warn_about_command(draft, *policy, warnings);
+  warn_about_process_restarts(draft, *policy, warnings);
 }
 
 void Torch::warn_inactive(const Draft& draft, std::vector<std::string>& warnings) const {

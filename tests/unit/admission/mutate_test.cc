@@ -411,11 +411,23 @@ TEST_CASE("runtimes of v2.0 and v2.1") {
   CHECK(answer.warnings.size() == 1);
   const Json changed = apply(request, answer);
   CHECK(*changed.find_path({"spec", "mlPolicy"}) == yaml(row.expected));
-  if (std::string_view(row.policy).find("maxRestarts") != std::string_view::npos) {
-    CHECK(
-        changed.find_path({"spec", "template", "spec", "failurePolicy", "maxRestarts"})->as_int() ==
-        3);
-  }
+  const bool has_restarts =
+      std::string_view(row.policy).find("maxRestarts") != std::string_view::npos;
+  const Json& policy = changed.get_path({"spec", "runPolicy", "failurePolicy"});
+  CHECK(policy == (has_restarts ? yaml("{processRestarts: 3}") : Json()));
+}
+
+TEST_CASE("a runtime's own processRestarts is kept beside an elasticPolicy") {
+  Json runtime = torch_runtime();
+  runtime["spec"].set("mlPolicy", yaml("{torch: {elasticPolicy: {maxRestarts: 3}}}"));
+  runtime["spec"].set("runPolicy", yaml("{failurePolicy: {processRestarts: 7}}"));
+  const auto request = create(runtime);
+  const auto answer = mutate_runtime(request);
+  REQUIRE(answer.warnings.size() == 1);
+  CHECK_THAT(answer.warnings[0],
+             kube::test::contains("spec.runPolicy.failurePolicy.processRestarts"));
+  CHECK(apply(request, answer).get_path({"spec", "runPolicy", "failurePolicy"}) ==
+        yaml("{processRestarts: 7}"));
 }
 
 TEST_CASE("a runtime of today is not changed") {
@@ -446,6 +458,7 @@ TEST_CASE("hostile objects are left to the schema") {
       "{spec: {runtimePatches: [1, {manager: []}], trainer: x}}",
       "{spec: {mlPolicy: {torch: {elasticPolicy: 3}}, template: 7}}",
       "{spec: {mlPolicy: {torch: {elasticPolicy: {maxRestarts: 3}}}, template: {spec: text}}}",
+      "{spec: {mlPolicy: {torch: {elasticPolicy: {maxRestarts: 3}}}, runPolicy: text}}",
       "{spec: {podSpecOverrides: [{targetJobs: [{name: a}, {}], containers: [{env: 5}]}]}}");
   const Json object = yaml(text);
   for (const AdmissionRequest& request : {create(object), update(object, object)}) {

@@ -1,4 +1,8 @@
 // Messages of several processes, attempts and pods: one of them counts for each rank.
+#include <set>
+#include <string>
+#include <vector>
+
 #include "tests/support/catch.hh"
 #include "tests/unit/stall/job.hh"
 
@@ -30,11 +34,83 @@ TEST_CASE("reports of a higher attempt replace all of a lower one") {
   job.attempt = "";
   CHECK(steps_after(job, job.ranks[0], 90) == 2);
   job.attempt = "1";
+  // torchrun of another node has restarted its ranks less often.
   job.restart = "1";
-  CHECK(steps_after(job, job.ranks[1], 90) == 2);
+  CHECK(steps_after(job, job.ranks[1], 4) == 4);
   job.attempt = "2";
   job.restart = "";
   CHECK(steps_after(job, job.ranks[1], 1) == 1);
+}
+
+// All ranks go on as new processes. Those of `counted` nodes report a restart more.
+void restart(Job& job, std::vector<int>& counts, const std::set<std::size_t>& counted) {
+  for (std::size_t i = 0; i < job.ranks.size(); ++i) {
+    job.ranks[i].born += "+";
+    job.ranks[i].sent = 0;
+    if (counted.contains(i)) ++counts[i];
+  }
+}
+
+std::int64_t steps_after_restarts(Job& job, std::size_t rank, int restarts, std::int64_t steps) {
+  job.restart = std::to_string(restarts);
+  return steps_after(job, job.ranks[rank], steps);
+}
+
+TEST_CASE("nodes that count their process restarts differently are one attempt") {
+  Job job(3);
+  std::vector<int> counts = {0, 0, 0};
+  for (std::size_t i : {0U, 1U, 2U}) steps_after_restarts(job, i, 0, 50);
+  const std::vector<Process> old = job.ranks;
+  restart(job, counts, {2});
+  // The new process of rank 0 comes before that of the rank that died, and the old one of rank 1
+  // after it.
+  CHECK(steps_after_restarts(job, 0, counts[0], 51) == 51);
+  CHECK(steps_after_restarts(job, 2, counts[2], 1) == 1);
+  Process late = old[1];
+  ++late.sent;
+  CHECK(steps_after_restarts(job, 1, 0, 1) == 1);
+  job.restart = "0";
+  CHECK(steps_after(job, late, 60) == 1);
+  CHECK(steps_after_restarts(job, 0, counts[0], 3) == 3);
+  CHECK(job.watch->attempt() == Attempt(0, 1));
+  job.watch->decide(job.now);
+  CHECK(job.watch->verdict().missing_count == 0);
+  // Another node's first restart shows nothing new, and no rank is lost by it.
+  restart(job, counts, {1});
+  for (std::size_t i : {0U, 1U, 2U}) CHECK(steps_after_restarts(job, i, counts[i], 4) == 4);
+  CHECK(job.watch->attempt() == Attempt(0, 1));
+  job.watch->decide(job.now);
+  CHECK(job.watch->verdict().missing_count == 0);
+}
+
+TEST_CASE("restarts in a row at one step are counted") {
+  struct Row {
+    std::vector<std::int64_t> steps;  // each process in turn makes these
+    std::int32_t repeats;
+  };
+  const Row rows[] = {{{7}, 0},          {{7, 0}, 1},       {{7, 7, 0}, 2},       {{7, 7, 7, 0}, 3},
+                      {{0, 0, 0, 9}, 3}, {{7, 7, 9, 0}, 1}, {{-1, -1, -1, -1}, 0}};
+  for (const Row& row : rows) {
+    Job job(2);
+    INFO(row.steps.size() << " processes, " << row.repeats << " repeats");
+    std::vector<int> counts = {0, 0};
+    for (const std::int64_t steps : row.steps) {
+      for (Process& process : job.ranks) process.batches = steps;
+      for (std::size_t i : {0U, 1U}) steps_after_restarts(job, i, counts[i], steps);
+      restart(job, counts, {0, 1});
+    }
+    CHECK(job.watch->loop().repeats() == row.repeats);
+  }
+  // Restarts that nothing was heard of may have come further.
+  Job job(1);
+  for (const int restarts : {0, 1, 3, 4}) {
+    job.ranks[0].born += "+";
+    steps_after_restarts(job, 0, restarts, 7);
+  }
+  CHECK(job.watch->loop().repeats() == 2);
+  job.attempt = "1";
+  steps_after_restarts(job, 0, 0, 7);
+  CHECK(job.watch->loop().repeats() == 0);
 }
 
 TEST_CASE("a message that is repeated or late is ignored") {

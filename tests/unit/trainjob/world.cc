@@ -77,6 +77,7 @@ void World::restart() {
   seen_event.clear();
   total_nodes = 0;
   stacks_number = 0;
+  process_restarts.reset();
   scheduled_since.reset();
   if (job().status.phase == "Starting") scheduled_since = kube::Time();
 }
@@ -265,6 +266,7 @@ TrainJobPlan World::reconcile() {
     observed.total_nodes = total_nodes;
     observed.heartbeats = heartbeats;
     observed.stacks_number = stacks_number;
+    observed.process_restarts = process_restarts;
     observed.scheduled_since = scheduled_since;
     const std::vector<JobView> jobs = jobs_of_jobset();
     for (const JobView& each : jobs) observed.jobs.push_back(&each);
@@ -291,6 +293,7 @@ TrainJobPlan World::reconcile() {
     total_nodes = plan.total_nodes.value_or(total_nodes);
     scheduled_since = plan.scheduled_since;
     stacks_number = plan.stacks_number.value_or(stacks_number);
+    if (plan.process_restarts) process_restarts = plan.process_restarts;
     if (plan.is_status_first()) write_status(plan);
     for (const kube::Action& action : plan.actions) run(action, plan.read_stamp);
     known.end_first_plan();

@@ -95,6 +95,7 @@ class World {
   std::string seen_event;
   std::int32_t total_nodes = 0;
   std::uint64_t stacks_number = 0;
+  std::optional<ProcessRestartCount> process_restarts;
   std::optional<kube::Time> scheduled_since;
   // A new process knows nothing.
   void restart();
