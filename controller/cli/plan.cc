@@ -21,11 +21,6 @@ using kube::Json;
 using kube::Result;
 using kube::Task;
 
-struct Planned {
-  fit::PlanAnswer answer;
-  std::string title;
-};
-
 bool is_renderable(const KindRegistration& kind) {
   return kind.why && std::ranges::any_of(kind.render, [](const RenderHook& hook) {
            return hook.render != nullptr;
@@ -50,7 +45,10 @@ std::string title_of_jobs(const std::vector<Json>& documents, const std::string&
   std::vector<std::string> titles;
   for (const Json& document : documents) {
     Json shown = document;
-    if (shown["metadata"].get("namespace").empty()) shown["metadata"].set("namespace", ns);
+    Json* metadata = shown.find("metadata");
+    const bool is_without_namespace =
+        metadata != nullptr && metadata->is_object() && metadata->get("namespace").empty();
+    if (is_without_namespace) metadata->set("namespace", ns);
     titles.push_back(title_of(shown));
   }
   return fmt::format("{}", fmt::join(titles, ", "));
@@ -68,19 +66,14 @@ Task<Result<fit::PlanAnswer>> plan_documents(kube::ApiClient& client, const Regi
 }
 
 Task<Result<fit::PlanAnswer>> plan_stored(kube::ApiClient& client, const Registry& registry,
-                                          Target target, kube::ObjectKey key, Console& console) {
+                                          Target target, kube::ObjectKey key) {
   auto object = co_await client.get(target.resource(), key);
   if (!object) co_return tl::unexpected(object.error());
-  PlanQuery query;
-  auto objects =
-      co_await render_stored_for_plan(client, registry, *target.kind, std::move(*object), console);
-  if (!objects) co_return tl::unexpected(objects.error());
-  query.objects = std::move(*objects);
   std::string selector = label_query(target.kind->why->pod_label, key.name);
   auto pods = co_await list_all(client, kube::kPods, key.ns, std::move(selector));
   if (!pods) co_return tl::unexpected(pods.error());
-  query.running = std::move(*pods);
-  co_return co_await read_plan(client, registry, std::move(query));
+  co_return co_await read_stored_plan(client, registry, *target.kind, std::move(*object),
+                                      std::move(*pods));
 }
 
 int print_plan(const Result<fit::PlanAnswer>& answer, const std::string& title, kube::Time now,
@@ -103,7 +96,7 @@ int plan_object(const PlanOptions& options, const Registry& registry, Console& c
       open_target(registry, "plan", options.files, is_renderable, options.cluster, console);
   if (!opened) return opened.error();
   const auto& [target, key, cluster] = *opened;
-  const auto answer = cluster->run(plan_stored(cluster->client(), registry, target, key, console));
+  const auto answer = cluster->run(plan_stored(cluster->client(), registry, target, key));
   if (!answer && answer.error().code != kube::ErrorCode::kInvalid)
     return report_cluster_error(answer.error(), target.resource(), key, console);
   const std::string title = target.resource().kind + " " + key.to_string();

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <functional>
 #include <optional>
+#include <set>
+#include <sstream>
 #include <utility>
 
 #include "controller/cli/cluster.hh"
@@ -195,15 +197,23 @@ Task<Result<std::vector<Json>>> render_for_plan(kube::ApiClient& client, const R
   co_return objects_of(renderer);
 }
 
-Task<Result<std::vector<Json>>> render_stored_for_plan(kube::ApiClient& client,
-                                                       const Registry& registry,
-                                                       const KindRegistration& kind, Json object,
-                                                       Console& console) {
+Task<Result<fit::PlanAnswer>> read_stored_plan(kube::ApiClient& client, const Registry& registry,
+                                               const KindRegistration& kind, Json object,
+                                               std::vector<Json> pods) {
+  std::istringstream nothing;
+  std::ostringstream messages;
+  Console console(nothing, messages, messages);
   Renderer renderer({.has_jobs = true}, Configuration(), registry, console);
   const auto added = co_await add_runtimes(client, renderer, kube::ObjectMeta::of(object).ns);
   if (!added) co_return tl::unexpected(added.error());
   renderer.render_stored(kind.controller.resource(), std::move(object));
-  co_return objects_of(renderer);
+  auto objects = objects_of(renderer);
+  if (!objects) {
+    console.err.flush();
+    co_return kube::fail(ErrorCode::kInvalid, "{}{}", messages.str(), objects.error().message);
+  }
+  PlanQuery query{std::move(*objects), std::move(pods)};
+  co_return co_await read_plan(client, registry, std::move(query));
 }
 
 }  // namespace trainer

@@ -13,15 +13,15 @@
 namespace trainer {
 
 struct PlanQuery {
-  // What `trainer render --jobs` prints for a job.
+  // These are what `trainer render --jobs` prints for a job.
   std::vector<kube::Json> objects;
   // Pods of the job that exist already: those with a node are not asked for.
   std::vector<kube::Json> running;
 };
 
-// Reads nodes, pods and quotas, page by page, and compares the job with them. What the user may not
-// read is named in the answer. `client` and `registry` outlive the task. Errors: the cluster does
-// not answer.
+// Reads nodes, pods and quotas, page by page, and compares the job with them. The answer names what
+// the user may not read. `client` and `registry` outlive the task. Errors: the cluster does not
+// answer.
 kube::Task<kube::Result<fit::PlanAnswer>> read_plan(kube::ApiClient& client,
                                                     const Registry& registry, PlanQuery query);
 
@@ -33,9 +33,12 @@ kube::Task<kube::Result<std::vector<kube::Json>>> render_for_plan(kube::ApiClien
                                                                   std::vector<kube::Json> documents,
                                                                   std::string ns, Console& console);
 
-// Does the same for an object that the cluster has, whose kind is registered.
-kube::Task<kube::Result<std::vector<kube::Json>>> render_stored_for_plan(
-    kube::ApiClient& client, const Registry& registry, const KindRegistration& kind,
-    kube::Json object, Console& console);
+// Plans an object that the cluster has, whose kind is registered; `pods` are its pods. `client` and
+// `registry` outlive the task, as does `kind`. Errors: kInvalid if it cannot be rendered.
+kube::Task<kube::Result<fit::PlanAnswer>> read_stored_plan(kube::ApiClient& client,
+                                                           const Registry& registry,
+                                                           const KindRegistration& kind,
+                                                           kube::Json object,
+                                                           std::vector<kube::Json> pods);
 
 }  // namespace trainer

@@ -18,7 +18,7 @@ enum class Packing { kLeastAllocated, kMostAllocated };
 struct Placement {
   World world;  // with the pods that were placed
   std::vector<const Role*> roles;
-  std::vector<std::int64_t> placed;             // of each role
+  std::vector<std::int64_t> placed;             // one number for each role
   std::map<std::size_t, std::int64_t> by_node;  // pods of all roles
 
   // Returns the first role that lacks a pod, or nullptr.

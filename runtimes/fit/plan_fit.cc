@@ -41,7 +41,7 @@ std::vector<const Role*> widest_first(std::vector<const Role*> roles,
   return roles;
 }
 
-// Places the pods as the scheduler does, and if that fails once more so that little is lost.
+// Places the pods as the scheduler does, and if that fails again so that little is lost.
 Placement try_to_place(const Snapshot& snapshot, World::Pods pods,
                        const std::vector<const Role*>& roles) {
   Placement usual = place(snapshot, pods, roles, Packing::kLeastAllocated);

@@ -14,7 +14,7 @@ namespace trainer::fit {
 
 enum class Verdict {
   kFits,     // all pods find a node now
-  kUnknown,  // what was read does not decide it
+  kUnknown,  // the objects that were read do not decide it
   kWaits,    // they would, if other pods ended
   kNever,    // they would not, even if all other pods but those of DaemonSets ended
 };
@@ -62,7 +62,7 @@ struct PlanAnswer {
   std::vector<std::pair<std::string, std::int64_t>> devices;  // in sum
   std::int64_t gang_minimum = 0;
   std::string queue;
-  std::vector<NodeShare> nodes;  // where the pods go; only for kFits
+  std::vector<NodeShare> nodes;  // the nodes that take pods; only for kFits
   std::vector<Reason> reasons;   // the first one decided
   std::vector<std::string> undecided;
 };

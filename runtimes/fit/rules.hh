@@ -73,8 +73,8 @@ class InterPodAffinity {
   bool allows_affinity(const Node& node) const;
 
   const PodRequest& pod_;
-  Domains affinity_;       // of pods that match all terms of the pod's affinity
-  Domains anti_affinity_;  // of pods that match a term of its anti-affinity
+  Domains affinity_;       // counts pods that match all terms of the pod's affinity
+  Domains anti_affinity_;  // counts pods that match a term of its anti-affinity
   std::set<std::pair<std::string, std::string>> refused_;  // by the anti-affinity of other pods
 };
 

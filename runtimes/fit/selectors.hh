@@ -44,7 +44,7 @@ struct LabelSelector {
 // matches no node.
 struct NodeTerm {
   std::vector<Requirement> labels;
-  std::vector<Requirement> fields;  // of these there is metadata.name alone
+  std::vector<Requirement> fields;  // the only field is metadata.name
 
   static NodeTerm read(const kube::Json& term);
   bool matches(const std::string& name, const kube::StringMap& node_labels) const;

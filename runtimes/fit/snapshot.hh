@@ -38,7 +38,7 @@ struct PodGroup {
   std::vector<PodTerm> anti_affinity;
   std::size_t holder = 0;  // in Snapshot::holders
   bool is_terminating = false;
-  bool is_of_node = false;  // of a DaemonSet, or started by the kubelet: each node keeps it
+  bool is_of_node = false;  // a DaemonSet or the kubelet made it: each node keeps it
 };
 
 struct Node {
@@ -68,7 +68,7 @@ struct Snapshot {
   std::vector<PodGroup> groups;
   std::vector<Holder> holders;
   std::vector<Quota> quotas;
-  std::optional<ClusterQueue> queue;  // that of the job, if it has one
+  std::optional<ClusterQueue> queue;  // the job's, if it has one
   std::int64_t waiting_pods = 0;      // pods without a node
   // The reason why these could not be read; "" if they were read.
   std::string nodes_unread;
@@ -98,7 +98,7 @@ class SnapshotReader {
   Snapshot take();
 
  private:
-  // What the spec of a pod asks for.
+  // A shape is what the spec of a pod asks for.
   struct Shape {
     Amounts requests;
     std::vector<HostPort> ports;

@@ -55,7 +55,7 @@ TEST_CASE("large pods after small ones find a place by packing", "[fit]") {
   CHECK(answer.verdict == Verdict::kFits);
 }
 
-TEST_CASE("a job that waits is told what is free, and who has the rest", "[fit]") {
+TEST_CASE("the reason of a job that waits names what is free, and who has the rest", "[fit]") {
   const TestCluster cluster = with_job(with_job(four(), "young", "a", 2, "2026-11-03T00:00:00Z"),
                                        "old", "b", 4, "2026-11-02T00:00:00Z");
   const PlanAnswer answer = cluster.plan({job("j", 4, asks("{nvidia.com/gpu: 4}"))});
@@ -80,14 +80,15 @@ TEST_CASE("devices that are free on too many nodes are said to be", "[fit]") {
         "each, and no node has so much left");
 }
 
-TEST_CASE("pods that are too wide are told the widest node, and what would fit", "[fit]") {
+TEST_CASE("the reason of pods that are too wide names the widest node, and what would fit",
+          "[fit]") {
   const Reason reason = reason_of(four(), {job("j", 2, asks("{nvidia.com/gpu: 8}"))});
   CHECK(reason.message ==
         "a pod asks for 8 nvidia.com/gpu, and of 4 nodes that it may go to the widest has 4");
   CHECK(reason.change == "4 pods with 4 nvidia.com/gpu each fit now");
 }
 
-TEST_CASE("too many pods are told how many fit", "[fit]") {
+TEST_CASE("the reason of too many pods names how many fit", "[fit]") {
   const Reason reason = reason_of(four(), {job("j", 6, asks("{nvidia.com/gpu: 4}"))});
   CHECK(reason.message ==
         "16 of 16 nvidia.com/gpu are all there is on 4 nodes that the pods may go to; 6 pods ask "
@@ -95,7 +96,8 @@ TEST_CASE("too many pods are told how many fit", "[fit]") {
   CHECK(reason.change == "4 of 6 pods fit once others have ended");
 }
 
-TEST_CASE("a selector that matches no node is told the values that nodes have", "[fit]") {
+TEST_CASE("the reason of a selector that matches no node names the values that nodes have",
+          "[fit]") {
   const Reason reason = reason_of(four(), {job("j", 1, "{spec: {nodeSelector: {pool: q}}}")});
   CHECK(reason.rule == "NodeAffinity");
   CHECK(reason.message == "the nodeSelector pool=q matches none of 4 nodes");
