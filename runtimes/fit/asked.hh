@@ -13,8 +13,8 @@ namespace trainer::fit {
 
 // These are pods that are alike for the scheduler.
 struct Role {
-  std::string
-      name;  // that of the replicated job or replica type is first, then that of the Job or pod
+  // The name is that of the replicated job or replica type; else of the Job or pod.
+  std::string name;
   PodRequest pod;
   std::int64_t pods = 0;
   // A later stage begins when pods of an earlier one are complete. These pods run in the stages
