@@ -228,12 +228,15 @@ void Explainer::say_resources(Reason& reason) const {
   }
   // The world has the pods that were placed already.
   const std::int64_t before = free + placed_ * requests[scarce];
-  reason.message = fmt::format(
-      "{} of {} {} {} on {} that the pods may go to; {} {} for {}",
-      table.print(scarce, is_now() ? before : total), table.print(scarce, total),
-      table.name(scarce), is_now() ? "are free" : "are all there is", count_of_nodes(nodes.size()),
-      count_of_pods(role_.pods), role_.pods == 1 ? "asks" : "ask",
-      table.print(scarce, requests[scarce] * role_.pods));
+  const std::string has =
+      is_now() ? fmt::format("{} of {} {} are free on {}", table.print(scarce, before),
+                             table.print(scarce, total), table.name(scarce),
+                             count_of_nodes(nodes.size()))
+               : fmt::format("{} {} are all that {} have", table.print(scarce, total),
+                             table.name(scarce), count_of_nodes(nodes.size()));
+  reason.message = fmt::format("{} that the pods may go to; {} {} for {}", has,
+                               count_of_pods(role_.pods), role_.pods == 1 ? "asks" : "ask",
+                               table.print(scarce, requests[scarce] * role_.pods));
   if (before >= requests[scarce] * role_.pods)
     reason.message += fmt::format(", {} each, and no node has so much left",
                                   table.print(scarce, requests[scarce]));

@@ -91,8 +91,7 @@ TEST_CASE("the reason of pods that are too wide names the widest node, and what 
 TEST_CASE("the reason of too many pods names how many fit", "[fit]") {
   const Reason reason = reason_of(four(), {job("j", 6, asks("{nvidia.com/gpu: 4}"))});
   CHECK(reason.message ==
-        "16 of 16 nvidia.com/gpu are all there is on 4 nodes that the pods may go to; 6 pods ask "
-        "for 24");
+        "16 nvidia.com/gpu are all that 4 nodes have that the pods may go to; 6 pods ask for 24");
   CHECK(reason.change == "4 of 6 pods fit once others have ended");
 }
 

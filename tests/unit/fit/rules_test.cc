@@ -72,11 +72,11 @@ TEST_CASE("TaintToleration", "[fit]") {
   const auto tolerates = [](const std::string& toleration) {
     return "{spec: {tolerations: [" + toleration + "]}}";
   };
-  const TestCluster gpu = tainted("{key: gpu, value: yes, effect: NoSchedule}");
+  const TestCluster gpu = tainted("{key: gpu, value: on-demand, effect: NoSchedule}");
   check({
       {"no toleration", gpu, "{}", 1, "never TaintToleration"},
-      {"equal", gpu, tolerates("{key: gpu, value: \"yes\"}"), 1, "now"},
-      {"another value", gpu, tolerates("{key: gpu, value: \"no\"}"), 1, "never TaintToleration"},
+      {"equal", gpu, tolerates("{key: gpu, value: on-demand}"), 1, "now"},
+      {"another value", gpu, tolerates("{key: gpu, value: spot}"), 1, "never TaintToleration"},
       {"exists", gpu, tolerates("{key: gpu, operator: Exists}"), 1, "now"},
       {"another effect", gpu, tolerates("{key: gpu, operator: Exists, effect: NoExecute}"), 1,
        "never TaintToleration"},
@@ -169,8 +169,6 @@ TEST_CASE("NodeResourcesFit", "[fit]") {
 }
 
 TEST_CASE("PodTopologySpread", "[fit]") {
-  TestCluster three = two();
-  three.node("c", "{metadata: {labels: {zone: two}}, status: {allocatable: {pods: 1}}}");
   TestCluster one_full = two();
   one_full.node("c", "{metadata: {labels: {zone: three}}, status: {allocatable: {pods: 1}}}");
   check({
@@ -188,7 +186,10 @@ TEST_CASE("PodTopologySpread", "[fit]") {
        "{metadata: {labels: {app: y}}, spec: {topologySpreadConstraints: [{maxSkew: 1, "
        "topologyKey: zone, labelSelector: {matchLabels: {app: x}}}]}}",
        9, "now"},
-      {"only wished for", one_full, spread("topologyKey: zone, whenUnsatisfiable: ScheduleAnyway"),
+      {"only wished for", one_full,
+       "{metadata: {labels: {app: x}}, spec: {topologySpreadConstraints: [{maxSkew: 1, "
+       "topologyKey: zone, whenUnsatisfiable: ScheduleAnyway, labelSelector: {matchLabels: {app: "
+       "x}}}]}}",
        20, "now"},
   });
 }
