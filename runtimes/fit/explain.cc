@@ -91,8 +91,12 @@ class Explainer {
                                  most->first.to_string());
     if (nodes_of.size() > 1)
       reason.message += fmt::format(", others have {} more", nodes_of.size() - 1);
-    reason.change = fmt::format("a toleration of {} would let the pods onto {}",
-                                most->first.to_string(), count_of_nodes(most->second));
+    // Kubernetes taints nodes that do not work, and nobody should tolerate that.
+    const bool is_of_kubernetes = most->first.key.starts_with("node.kubernetes.io/");
+    reason.change = is_of_kubernetes
+                        ? std::string("`kubectl describe node` says what they lack")
+                        : fmt::format("a toleration of {} would let the pods onto {}",
+                                      most->first.to_string(), count_of_nodes(most->second));
   }
 
   // Returns the values that nodes have of a label, and how many nodes have each.
@@ -111,7 +115,7 @@ class Explainer {
       }
       texts.push_back(fmt::format("{} ({})", value, count_of_nodes(count)));
     }
-    return fmt::format("{} is {}", key, fmt::join(texts, ", "));
+    return fmt::format("on these nodes {} is {}", key, fmt::join(texts, ", "));
   }
 
   void say_affinity(Reason& reason) const {
@@ -124,7 +128,7 @@ class Explainer {
       if (is_anywhere) continue;
       reason.message = fmt::format("the nodeSelector {}={} matches none of {}", key, value,
                                    count_of_nodes(nodes.size()));
-      reason.change = fmt::format("on these nodes {}", values_of(key));
+      reason.change = values_of(key);
       return;
     }
     std::vector<std::string> wanted;

@@ -111,9 +111,9 @@ RoleRules::RoleRules(const Role& role, const World& world)
 }
 
 std::optional<Rule> RoleRules::find_obstacle_of_node(const PodRequest& pod, const Node& node) {
+  if (!node_affinity(pod, node)) return Rule::kNodeAffinity;
   if (!node_unschedulable(pod, node)) return Rule::kNodeUnschedulable;
   if (!taint_toleration(pod, node)) return Rule::kTaintToleration;
-  if (!node_affinity(pod, node)) return Rule::kNodeAffinity;
   return std::nullopt;
 }
 

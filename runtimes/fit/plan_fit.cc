@@ -81,13 +81,15 @@ std::string find_narrower(const Snapshot& snapshot, const Placement& emptied, co
     Role narrow = role;
     narrow.pods = (role.pods * requests[i] + most[i] - 1) / most[i];
     narrow.pod.requests[table.name(i)] = kube::Quantity::of(most[i]);
-    for (const auto& [pods, words] :
-         {std::pair(World::Pods::kRunning, "fit now"),
-          std::pair(World::Pods::kEmptied, "fit once others have ended")}) {
-      if (try_to_place(snapshot, pods, {&narrow}).find_incomplete() != nullptr) continue;
-      return fmt::format("{} with {} {} each {}", count_of_pods(narrow.pods),
-                         table.print(i, most[i]), table.name(i), words);
-    }
+    const std::string each = fmt::format("with {} {} each", table.print(i, most[i]), table.name(i));
+    const Placement now = try_to_place(snapshot, World::Pods::kRunning, {&narrow});
+    if (now.find_incomplete() == nullptr)
+      return fmt::format("{} {} fit now", count_of_pods(narrow.pods), each);
+    const std::int64_t later =
+        try_to_place(snapshot, World::Pods::kEmptied, {&narrow}).placed_of(narrow);
+    if (later == 0) continue;
+    return fmt::format("{}{} {} fit once others have ended", later < narrow.pods ? "at most " : "",
+                       count_of_pods(later), each);
   }
   return {};
 }

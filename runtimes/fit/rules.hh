@@ -14,11 +14,12 @@
 
 namespace trainer::fit {
 
-// The scheduler asks its filters in this order.
+// The scheduler asks its filters in this order, but for NodeAffinity. It comes first here, since it
+// says which nodes the user means: others are no reason why a pod waits.
 enum class Rule {
+  kNodeAffinity,
   kNodeUnschedulable,
   kTaintToleration,
-  kNodeAffinity,
   kNodePorts,
   kNodeResourcesFit,
   kPodTopologySpread,

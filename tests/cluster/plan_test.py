@@ -2,7 +2,7 @@
 """`trainer plan` and the genuine kube-scheduler: a job is said to fit now exactly where all of its pods are then bound.
 
 Random clusters of Nodes without kubelets, half full, and random pods: taints, selectors, affinities, spread, ports, devices. PLAN_CLUSTERS is how
-many (default 40; LONG=yes: 1000), PLAN_SEED where they begin. Needs a control plane without node. Clusters of one batch are in the control plane
+many (default 30; LONG=yes: 1000), PLAN_SEED where they begin. Needs a control plane without node. Clusters of one batch are in the control plane
 at the same time; their labels have the number of the cluster, so that none has a node for another.
 """
 import concurrent.futures
@@ -18,7 +18,7 @@ from harness import Failed, run, wait_until
 sys.path.insert(0, str(harness.ROOT / "tests/conformance"))
 from conform import Api  # noqa: E402
 
-CLUSTERS = int(os.environ.get("PLAN_CLUSTERS", "1000" if harness.IS_LONG else "40"))
+CLUSTERS = int(os.environ.get("PLAN_CLUSTERS", "1000" if harness.IS_LONG else "30"))
 SEED = int(os.environ.get("PLAN_SEED", "1"))
 BATCH = 20
 GPU = "nvidia.com/gpu"
@@ -45,9 +45,9 @@ class Generator:
 
     def nodes(self):
         made = []
-        for i in range(self.random.randint(2, 7)):
+        for i in range(self.random.randint(2, 8)):
             name = f"plan-{self.seed}-{i}"
-            room = {"cpu": str(self.of(4, 8, 16)), "memory": f"{self.of(8, 16, 32)}Gi", "pods": str(self.of(3, 5, 20, 20))}
+            room = {"cpu": str(self.of(4, 8, 16)), "memory": f"{self.of(8, 16, 32)}Gi", "pods": str(self.of(3, 10, 20, 20))}
             if self.chance(0.7):
                 room[GPU] = str(self.of(2, 4, 8))
             labels = {self.cluster_key: "yes", self.host: name, "pool": self.of("a", "b"), "generation": str(self.of(1, 2, 3))}
@@ -66,8 +66,8 @@ class Generator:
         if self.chance(0.15):
             requests = {}
         resources = {"requests": requests}
-        if self.chance(0.4):
-            count = str(self.of(1, 1, 2, 4, 8))
+        if self.chance(0.3):
+            count = str(self.of(1, 1, 1, 2, 2, 4, 8))
             resources["limits"] = {GPU: count}
         return {"name": name, "image": "localhost/none:1", "resources": resources}
 
@@ -78,7 +78,7 @@ class Generator:
         """Pods that are on the nodes, whatever the scheduler would have said."""
         made = []
         for node in nodes:
-            for i in range(self.of(0, 0, 1, 2, 3)):
+            for i in range(self.of(0, 0, 1, 2, 4)):
                 pod = {"nodeName": node["metadata"]["name"], "containers": [self.container("c", 3)], "tolerations": [{"operator": "Exists"}]}
                 if self.chance(0.1):
                     pod["affinity"] = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [self.term(self.host)]}}
@@ -90,14 +90,14 @@ class Generator:
     def affinity(self):
         made = {}
         expressions = [{"key": self.cluster_key, "operator": "Exists"}]
-        if self.chance(0.3):
+        if self.chance(0.2):
             expressions.append(self.of({"key": "pool", "operator": "In", "values": ["a"]}, {"key": "pool", "operator": "NotIn", "values": ["b"]},
                                        {"key": "generation", "operator": "Gt", "values": ["1"]}, {"key": self.zone, "operator": "Exists"},
                                        {"key": self.zone, "operator": "In", "values": ["one", "two"]}))
         made["nodeAffinity"] = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": expressions}]}}
-        if self.chance(0.15):
+        if self.chance(0.1):
             made["podAntiAffinity"] = {"requiredDuringSchedulingIgnoredDuringExecution": [self.term(self.of(self.host, self.zone))]}
-        if self.chance(0.12):
+        if self.chance(0.1):
             made["podAffinity"] = {"requiredDuringSchedulingIgnoredDuringExecution": [self.term(self.of(self.host, self.zone))]}
         return made
 
@@ -115,9 +115,9 @@ class Generator:
             spec["initContainers"] = [{**self.container("init"), **self.of({}, {"restartPolicy": "Always"})}]
         if self.chance(0.25):
             spec["tolerations"].append(self.of({"key": "gpu", "operator": "Exists"}, {"key": "dedicated", "value": "yes"}, {"operator": "Exists"}))
-        if self.chance(0.2):
+        if self.chance(0.12):
             spec["nodeSelector"] = {"pool": "a"}
-        if self.chance(0.3):
+        if self.chance(0.25):
             spec["topologySpreadConstraints"] = [self.spread()]
         if self.chance(0.1):
             spec["containers"][0]["ports"] = [{"containerPort": 8080, "hostPort": 8080}]

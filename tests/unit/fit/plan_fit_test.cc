@@ -88,6 +88,14 @@ TEST_CASE("the reason of pods that are too wide names the widest node, and what 
   CHECK(reason.change == "4 pods with 4 nvidia.com/gpu each fit now");
 }
 
+TEST_CASE("pods that are too wide, and too many, name the most that would fit", "[fit]") {
+  const TestCluster cluster = with_job(four(), "old", "a", 1);
+  CHECK(reason_of(cluster, {job("j", 2, asks("{nvidia.com/gpu: 8}"))}).change ==
+        "4 pods with 4 nvidia.com/gpu each fit once others have ended");
+  CHECK(reason_of(cluster, {job("j", 3, asks("{nvidia.com/gpu: 8}"))}).change ==
+        "at most 4 pods with 4 nvidia.com/gpu each fit once others have ended");
+}
+
 TEST_CASE("the reason of too many pods names how many fit", "[fit]") {
   const Reason reason = reason_of(four(), {job("j", 6, asks("{nvidia.com/gpu: 4}"))});
   CHECK(reason.message ==
@@ -146,4 +154,16 @@ TEST_CASE("what could not be read narrows the answer", "[fit]") {
   CHECK(answer.verdict == Verdict::kUnknown);
   CHECK(answer.undecided ==
         std::vector<std::string>{"nodes: forbidden, so only quotas were compared"});
+}
+
+TEST_CASE("nodes that the user does not mean are no reason", "[fit]") {
+  TestCluster cluster = four();
+  cluster.node("e",
+               "{metadata: {labels: {pool: q}}, spec: {taints: [{key: "
+               "node.kubernetes.io/unreachable, effect: NoSchedule}]}}");
+  const Reason reason = reason_of(cluster, {job("j", 1, "{spec: {nodeSelector: {pool: q}}}")});
+  CHECK(reason.message ==
+        "1 node has the taint node.kubernetes.io/unreachable:NoSchedule, which the pods do not "
+        "tolerate (left out before: 4 nodes by NodeAffinity)");
+  CHECK(reason.change == "`kubectl describe node` says what they lack");
 }
