@@ -154,6 +154,9 @@ std::string plan_text(const PlanAnswer& answer, std::string_view title, kube::Ti
   std::string text = asked_text(answer, title);
   text += fmt::format("{}\n", sentence_of(answer.verdict)) + nodes_text(answer);
   for (const fit::Reason& reason : answer.reasons) text += reason_text(reason, now);
+  if (answer.verdict == Verdict::kWaits && answer.waiting_pods > 0)
+    text += fmt::format("  {} of the cluster wait{} for a node\n",
+                        count_of_pods(answer.waiting_pods), answer.waiting_pods == 1 ? "s" : "");
   if (!answer.undecided.empty()) text += "Not decided here:\n";
   for (const std::string& each : answer.undecided) text += fmt::format("  {}\n", each);
   return text;
@@ -172,6 +175,7 @@ Json plan_json(const PlanAnswer& answer, std::string_view title) {
                        {"asked", std::move(asked)},
                        {"nodes", nodes_json(answer)},
                        {"reasons", reasons_json(answer)},
+                       {"waitingPods", answer.waiting_pods},
                        {"undecided", std::move(undecided)}});
 }
 

@@ -91,7 +91,7 @@ class Explainer {
                                  most->first.to_string());
     if (nodes_of.size() > 1)
       reason.message += fmt::format(", others have {} more", nodes_of.size() - 1);
-    // Kubernetes taints nodes that do not work, and nobody should tolerate that.
+    // Kubernetes taints nodes that do not work, and no pod should tolerate that.
     const bool is_of_kubernetes = most->first.key.starts_with("node.kubernetes.io/");
     reason.change = is_of_kubernetes
                         ? std::string("`kubectl describe node` says what they lack")

@@ -208,6 +208,7 @@ std::string name_of(Verdict verdict) {
 
 PlanAnswer plan_fit(const Asked& asked, const Snapshot& snapshot) {
   PlanAnswer answer;
+  answer.waiting_pods = snapshot.waiting_pods;
   add_asked(asked, snapshot.resources, answer);
   add_undecided(asked, snapshot, answer);
   std::int64_t most = -1;

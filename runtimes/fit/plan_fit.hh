@@ -62,8 +62,9 @@ struct PlanAnswer {
   std::vector<std::pair<std::string, std::int64_t>> devices;  // in sum
   std::int64_t gang_minimum = 0;
   std::string queue;
-  std::vector<NodeShare> nodes;  // the nodes that take pods; only for kFits
-  std::vector<Reason> reasons;   // the first one decided
+  std::vector<NodeShare> nodes;   // the nodes that take pods; only for kFits
+  std::vector<Reason> reasons;    // the first one decided
+  std::int64_t waiting_pods = 0;  // pods of the cluster without a node
   std::vector<std::string> undecided;
 };
 

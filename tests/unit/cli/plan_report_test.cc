@@ -32,6 +32,7 @@ fit::PlanAnswer waiting() {
                  Time::from_seconds(1'000'000 + 60)};
   reason.holders = {held};
   answer.reasons = {reason};
+  answer.waiting_pods = 3;
   answer.undecided = {"something"};
   return answer;
 }
@@ -66,6 +67,7 @@ TEST_CASE("a job that waits names who has what it lacks") {
         "    trainjob b/old has 16 nvidia.com/gpu in 2 pods, for 2h, its deadline is in 60s\n"
         "    and 2 younger jobs\n"
         "    1 of 4 pods fit now\n"
+        "  3 pods of the cluster wait for a node\n"
         "Not decided here:\n"
         "  something\n");
 }
@@ -73,6 +75,7 @@ TEST_CASE("a job that waits names who has what it lacks") {
 TEST_CASE("the value has the numbers") {
   const Json value = plan_json(waiting(), "TrainJob b/j");
   CHECK(value.get_string("answer") == "waits");
+  CHECK(value.get_int("waitingPods") == 3);
   CHECK(value.get("asked").get_int("gangMinimum") == 4);
   CHECK(value.get("asked").get("devices").get_int("nvidia.com/gpu") == 32);
   const Json& reason = value.get_array("reasons").at(0);
