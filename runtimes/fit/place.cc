@@ -149,7 +149,7 @@ std::int64_t Placement::placed_of(const Role& role) const {
 
 Placement place(const Snapshot& snapshot, World::Pods pods, std::vector<const Role*> roles,
                 Packing packing) {
-  Placement placement{World(snapshot, pods), std::move(roles), {}, {}};
+  Placement placement{World(snapshot, pods), packing, std::move(roles), {}, {}};
   for (const Role* role : placement.roles) {
     const std::int64_t placed = RolePlacer(placement.world, *role, packing).run(placement.by_node);
     placement.placed.push_back(placed);

@@ -17,6 +17,7 @@ enum class Packing { kLeastAllocated, kMostAllocated };
 
 struct Placement {
   World world;  // with the pods that were placed
+  Packing packing = Packing::kLeastAllocated;
   std::vector<const Role*> roles;
   std::vector<std::int64_t> placed;             // one number for each role
   std::map<std::size_t, std::int64_t> by_node;  // pods of all roles

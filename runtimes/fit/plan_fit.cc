@@ -18,6 +18,7 @@ struct StageAnswer {
   Verdict verdict = Verdict::kFits;
   std::vector<NodeShare> nodes;
   std::vector<Reason> reasons;
+  bool is_tight = false;  // the pods fit only by the second attempt
 };
 
 std::vector<const Role*> roles_of(const Asked& asked, std::int64_t stage) {
@@ -104,6 +105,7 @@ StageAnswer plan_nodes(const Snapshot& snapshot, const std::vector<const Role*>&
   const Role* lacking = now.find_incomplete();
   if (lacking == nullptr) {
     answer.nodes = shares_of(now);
+    answer.is_tight = now.packing == Packing::kMostAllocated;
     if (!snapshot.pods_unread.empty()) answer.verdict = Verdict::kUnknown;
     return answer;
   }
@@ -212,6 +214,7 @@ PlanAnswer plan_fit(const Asked& asked, const Snapshot& snapshot) {
   add_asked(asked, snapshot.resources, answer);
   add_undecided(asked, snapshot, answer);
   std::int64_t most = -1;
+  bool is_tight = false;
   for (std::int64_t stage = 0; stage < asked.stages; ++stage) {
     StageAnswer its = plan_nodes(snapshot, roles_of(asked, stage));
     add_quotas(asked, stage, snapshot, its);
@@ -224,7 +227,12 @@ PlanAnswer plan_fit(const Asked& asked, const Snapshot& snapshot) {
     if (answer.verdict != Verdict::kFits || pods <= most) continue;
     most = pods;
     answer.nodes = std::move(its.nodes);
+    is_tight |= its.is_tight;
   }
+  if (is_tight && answer.verdict == Verdict::kFits)
+    answer.undecided.push_back(
+        "the pods fit if they are packed, the largest first; kube-scheduler may spread small ones "
+        "so that a large one finds no node");
   add_queue(asked, snapshot, answer);
   return answer;
 }

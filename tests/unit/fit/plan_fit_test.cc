@@ -53,6 +53,10 @@ TEST_CASE("large pods after small ones find a place by packing", "[fit]") {
   const PlanAnswer answer = cluster.plan(
       {job("small", 2, asks("{nvidia.com/gpu: 1}")), job("large", 1, asks("{nvidia.com/gpu: 4}"))});
   CHECK(answer.verdict == Verdict::kFits);
+  CHECK(answer.undecided ==
+        std::vector<std::string>{"the pods fit if they are packed, the largest first; "
+                                 "kube-scheduler may spread small ones so that a large one finds "
+                                 "no node"});
 }
 
 TEST_CASE("the reason of a job that waits names what is free, and who has the rest", "[fit]") {
