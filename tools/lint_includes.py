@@ -5,7 +5,7 @@ import re
 # Each line is an order: a folder (with those below it) may include what is left of it in the line, never what is right of it.
 ORDERS = (
     ("subprojects/kube/model", "subprojects/kube/server", "api", "runtimes/views", "runtimes/lifecycle", "runtimes/jobset", "runtimes/gang", "runtimes/stall", "runtimes/pipeline",
-     "runtimes/plugins", "runtimes/trainjob", "runtimes/v1", "runtimes/mpijob", "runtimes/batch", "runtimes/admission", "runtimes/builtin", "controller"),
+     "runtimes/plugins", "runtimes/trainjob", "runtimes/v1", "runtimes/mpijob", "runtimes/batch", "runtimes/fit", "runtimes/admission", "runtimes/builtin", "controller"),
     ("subprojects/kube/model", "subprojects/kube/client", "subprojects/kube/manager", "controller"),
     # This is the order of controller/meson.build. The reconcilers meet local mode only through the API.
     ("controller/config", "controller/ssh", "controller/admission", "controller/registration", "controller/status", "controller/kinds", "controller/process",

@@ -27,8 +27,9 @@ namespace trainer {
 namespace {
 
 constexpr const char* kFooter =
-    "Exit codes: 0 done; 1 refused, not found, the job asked about has failed, or the output is "
-    "lost; 2 wrong usage; 3 the cluster cannot be reached.";
+    "Exit codes: 0 done; 1 refused, not found, the job asked about has failed or waits (plan), or "
+    "the output is lost; 2 wrong usage; 3 the cluster cannot be reached; 4 the job never fits "
+    "(plan).";
 
 // This outlives the parse and the run: CLI11 writes the options through references.
 struct AllOptions {
@@ -38,6 +39,7 @@ struct AllOptions {
   RuntimesOptions builtin_runtimes;
   CheckOptions check;
   RenderOptions render;
+  PlanOptions plan;
   WhyOptions why;
   LogsOptions logs;
   UiOptions ui;
@@ -56,6 +58,21 @@ CLI::App* add_render(CLI::App& app, AllOptions& all) {
                       "The controller's configuration file: gates, devices, cluster domain");
   command->add_option("--feature-gates", all.render.feature_gates, "NAME=true,...");
   add_output(*command, all.render.format, {"yaml", "json"});
+  return command;
+}
+
+CLI::App* add_plan(CLI::App& app, AllOptions& all) {
+  CLI::App* command = app.add_subcommand(
+      "plan",
+      "Say whether the pods of a job fit into the cluster now, what they wait for, or why "
+      "they never fit");
+  command
+      ->add_option("-f,--filename,FILE", all.plan.files,
+                   "YAML or JSON files, with runtimes that the cluster lacks; - is standard input; "
+                   "or KIND/NAME of a job that waits")
+      ->required();
+  add_output(*command, all.plan.format, {"text", "json", "yaml"});
+  add_cluster(*command, all.plan.cluster);
   return command;
 }
 
@@ -156,6 +173,9 @@ void add_commands(CLI::App& app, AllOptions& all, Commands& commands) {
                 "Print the stacks of all threads and child processes of the last hang instead");
   add_cluster(*why, all.why.cluster);
   commands[why] = [&all](Console& console) { return run_why(all.why, full_registry(), console); };
+  commands[add_plan(app, all)] = [&all](Console& console) {
+    return run_plan(all.plan, full_registry(), console);
+  };
   commands[add_logs(app, all)] = [&all](Console& console) {
     return run_logs(all.logs, full_registry(), console);
   };

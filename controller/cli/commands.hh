@@ -73,6 +73,13 @@ struct RenderOptions {
 };
 int run_render(const RenderOptions& options, const Registry& registry, Console& console);
 
+struct PlanOptions {
+  ClusterOptions cluster;
+  std::vector<std::string> files;  // "-": standard input; or one KIND/NAME of the cluster
+  OutputFormat format = OutputFormat::kText;
+};
+int run_plan(const PlanOptions& options, const Registry& registry, Console& console);
+
 struct WhyOptions {
   ClusterOptions cluster;
   std::vector<std::string> target;  // the words for find_target()

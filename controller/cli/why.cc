@@ -9,6 +9,8 @@
 #include "controller/cli/commands.hh"
 #include "controller/cli/documents.hh"
 #include "controller/cli/log_stream.hh"
+#include "controller/cli/plan_report.hh"
+#include "controller/cli/read_plan.hh"
 #include "controller/cli/read_why.hh"
 #include "controller/cli/stacks_report.hh"
 #include "kube/model/digest.hh"
@@ -136,13 +138,31 @@ Task<void> read_events(kube::ApiClient& client, kube::ObjectKey key, std::string
   facts.are_events_cut = listed && !listed->continue_token.empty();
 }
 
-Task<Result<WhyReport>> ask(kube::ApiClient& client, Target target, kube::ObjectKey key,
-                            std::string program) {
-  const auto object = co_await client.get(target.resource(), key);
+struct WhyWithPlan {
+  WhyReport report;
+  // Where it may go, for a job with pods that find no node; nullopt also if that cannot be said.
+  std::optional<fit::PlanAnswer> plan = std::nullopt;
+};
+
+bool is_unschedulable(const Json& pod) {
+  const Json& scheduled = kube::condition_of(pod, "PodScheduled");
+  return scheduled.get_string("status") == "False" &&
+         scheduled.get_string("reason") == "Unschedulable";
+}
+
+Task<Result<WhyWithPlan>> ask(kube::ApiClient& client, const Registry& registry, Target target,
+                              kube::ObjectKey key, std::string program) {
+  auto object = co_await client.get(target.resource(), key);
   if (!object) co_return tl::unexpected(object.error());
   auto read = co_await read_why(client, *target.kind, *object, program);
   if (!read) co_return tl::unexpected(read.error());
-  co_return std::move(read->report);
+  WhyWithPlan answer{std::move(read->report)};
+  if (answer.report.is_finished || !std::ranges::any_of(read->pods, is_unschedulable))
+    co_return answer;
+  auto plan = co_await read_stored_plan(client, registry, *target.kind, std::move(*object),
+                                        std::move(read->pods));
+  if (plan) answer.plan = std::move(*plan);
+  co_return answer;
 }
 
 // Returns null if there are none.
@@ -222,10 +242,17 @@ int run_why(const WhyOptions& options, const Registry& registry, Console& consol
   if (!opened) return opened.error();
   if (options.has_stacks) return print_stacks(options, std::move(*opened), console);
   const auto& [target, key, cluster] = *opened;
-  const auto report = cluster->run(ask(cluster->client(), target, key, console.program));
-  if (!report) return report_cluster_error(report.error(), target.resource(), key, console);
-  print_value(report->to_json(), report->to_text(), options.format, console.out);
-  return report->is_failed ? kExitRefused : kExitDone;
+  const auto answer = cluster->run(ask(cluster->client(), registry, target, key, console.program));
+  if (!answer) return report_cluster_error(answer.error(), target.resource(), key, console);
+  Json value = answer->report.to_json();
+  std::string text = answer->report.to_text();
+  if (answer->plan) {
+    const std::string title = target.resource().kind + " " + key.to_string();
+    value.set("plan", plan_json(*answer->plan, title));
+    text += "\n" + plan_text(*answer->plan, title, cluster->client().clock().now());
+  }
+  print_value(value, text, options.format, console.out);
+  return answer->report.is_failed ? kExitRefused : kExitDone;
 }
 
 }  // namespace trainer

@@ -1,0 +1,240 @@
+#include "runtimes/fit/plan_fit.hh"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "runtimes/fit/explain.hh"
+#include "runtimes/fit/kueue_quota.hh"
+#include "runtimes/fit/place.hh"
+#include "runtimes/fit/resource_quota.hh"
+
+namespace trainer::fit {
+namespace {
+
+struct StageAnswer {
+  Verdict verdict = Verdict::kFits;
+  std::vector<NodeShare> nodes;
+  std::vector<Reason> reasons;
+  bool is_tight = false;  // the pods fit only by the second attempt
+};
+
+std::vector<const Role*> roles_of(const Asked& asked, std::int64_t stage) {
+  std::vector<const Role*> roles;
+  for (const Role& role : asked.roles)
+    if (role.first_stage <= stage && stage <= role.last_stage && role.pods > 0)
+      roles.push_back(&role);
+  return roles;
+}
+
+// A role that asks for more devices, then for more of all, comes first.
+std::vector<const Role*> widest_first(std::vector<const Role*> roles,
+                                      const ResourceTable& resources) {
+  const auto rank = [&resources](const Role* role) {
+    Amounts amounts = resources.read(role->pod.requests);
+    std::ranges::reverse(amounts);  // devices come last in the table
+    return amounts;
+  };
+  std::ranges::stable_sort(roles,
+                           [&rank](const Role* a, const Role* b) { return rank(a) > rank(b); });
+  return roles;
+}
+
+// Places the pods as the scheduler does, and if that fails again so that little is lost.
+Placement try_to_place(const Snapshot& snapshot, World::Pods pods,
+                       const std::vector<const Role*>& roles) {
+  Placement usual = place(snapshot, pods, roles, Packing::kLeastAllocated);
+  if (usual.find_incomplete() == nullptr) return usual;
+  Placement packed =
+      place(snapshot, pods, widest_first(roles, snapshot.resources), Packing::kMostAllocated);
+  return packed.find_incomplete() == nullptr ? std::move(packed) : std::move(usual);
+}
+
+std::vector<NodeShare> shares_of(const Placement& placement) {
+  const ResourceTable& table = placement.world.snapshot().resources;
+  std::vector<NodeShare> shares;
+  for (const auto& [index, pods] : placement.by_node) {
+    const World::State& state = placement.world.nodes()[index];
+    NodeShare share{state.node->name, pods, {}};
+    for (std::size_t i = 0; i < table.size(); ++i) {
+      const bool is_asked = std::ranges::any_of(placement.roles, [&](const Role* role) {
+        return role->pod.requests.contains(table.name(i));
+      });
+      if (is_asked)
+        share.resources.push_back({table.name(i), table.print(i, state.used[i]),
+                                   table.print(i, state.node->allocatable[i])});
+    }
+    shares.push_back(std::move(share));
+  }
+  return shares;
+}
+
+// A pod asks for more devices than any node has: so many pods with so many devices fit.
+std::string find_narrower(const Snapshot& snapshot, const Placement& emptied, const Role& role) {
+  const ResourceTable& table = snapshot.resources;
+  const Amounts requests = table.read(role.pod.requests);
+  const Amounts most = widest(World(snapshot, World::Pods::kEmptied), role);
+  for (std::size_t i = 0; i < table.size(); ++i) {
+    if (!is_device(table.name(i)) || requests[i] <= most[i] || most[i] <= 0) continue;
+    if (emptied.placed_of(role) > 0) continue;
+    Role narrow = role;
+    narrow.pods = (role.pods * requests[i] + most[i] - 1) / most[i];
+    narrow.pod.requests[table.name(i)] = kube::Quantity::of(most[i]);
+    const std::string each = fmt::format("with {} {} each", table.print(i, most[i]), table.name(i));
+    const Placement now = try_to_place(snapshot, World::Pods::kRunning, {&narrow});
+    if (now.find_incomplete() == nullptr)
+      return fmt::format("{} {} fit now", count_of_pods(narrow.pods), each);
+    const std::int64_t later =
+        try_to_place(snapshot, World::Pods::kEmptied, {&narrow}).placed_of(narrow);
+    if (later == 0) continue;
+    return fmt::format("{}{} {} fit once others have ended", later < narrow.pods ? "at most " : "",
+                       count_of_pods(later), each);
+  }
+  return {};
+}
+
+StageAnswer plan_nodes(const Snapshot& snapshot, const std::vector<const Role*>& roles) {
+  StageAnswer answer;
+  if (!snapshot.nodes_unread.empty()) {
+    answer.verdict = Verdict::kUnknown;
+    return answer;
+  }
+  const Placement now = try_to_place(snapshot, World::Pods::kRunning, roles);
+  const Role* lacking = now.find_incomplete();
+  if (lacking == nullptr) {
+    answer.nodes = shares_of(now);
+    answer.is_tight = now.packing == Packing::kMostAllocated;
+    if (!snapshot.pods_unread.empty()) answer.verdict = Verdict::kUnknown;
+    return answer;
+  }
+  const Placement emptied = try_to_place(snapshot, World::Pods::kEmptied, roles);
+  if (const Role* never = emptied.find_incomplete()) {
+    answer.verdict = Verdict::kNever;
+    Reason reason = explain(emptied, *never, World::Pods::kEmptied);
+    if (std::string narrower = find_narrower(snapshot, emptied, *never); !narrower.empty())
+      reason.change = std::move(narrower);
+    answer.reasons.push_back(std::move(reason));
+    return answer;
+  }
+  answer.verdict = Verdict::kWaits;
+  answer.reasons.push_back(explain(now, *lacking, World::Pods::kRunning));
+  return answer;
+}
+
+void add_quotas(const Asked& asked, std::int64_t stage, const Snapshot& snapshot,
+                StageAnswer& answer) {
+  for (const Quota& quota : snapshot.quotas) {
+    for (QuotaReason& each : resource_quota(asked, stage, quota)) {
+      const bool is_worse = each.verdict > answer.verdict;
+      answer.verdict = std::max(answer.verdict, each.verdict);
+      answer.reasons.insert(is_worse ? answer.reasons.begin() : answer.reasons.end(),
+                            std::move(each.reason));
+    }
+  }
+}
+
+// The queue comes before the nodes.
+void add_queue(const Asked& asked, const Snapshot& snapshot, PlanAnswer& answer) {
+  if (!snapshot.queue) return;
+  QueueAnswer its = kueue_quota(asked, snapshot.resources, *snapshot.queue);
+  if (!its.reason) return;
+  const bool is_worse = its.verdict >= answer.verdict;
+  answer.reasons.insert(is_worse ? answer.reasons.begin() : answer.reasons.end(),
+                        std::move(*its.reason));
+  answer.verdict = std::max(answer.verdict, its.verdict);
+  answer.nodes.clear();
+}
+
+void add_asked(const Asked& asked, const ResourceTable& table, PlanAnswer& answer) {
+  Amounts sums(table.size(), 0);
+  for (const Role& role : asked.roles) {
+    RoleRequest request{role.name, role.pods, {}};
+    const Amounts amounts = table.read(role.pod.requests);
+    for (std::size_t i = 0; i < table.size(); ++i) {
+      sums[i] += amounts[i] * role.pods;
+      if (amounts[i] > 0) request.requests.emplace_back(table.name(i), table.print(i, amounts[i]));
+    }
+    answer.roles.push_back(std::move(request));
+  }
+  for (std::int64_t stage = 0; stage < asked.stages; ++stage)
+    answer.pods = std::max(answer.pods, asked.pods_of_stage(stage));
+  for (std::size_t i = 0; i < table.size(); ++i)
+    if (is_device(table.name(i)) && sums[i] > 0)
+      answer.devices.emplace_back(table.name(i), sums[i]);
+  answer.gang_minimum = asked.gang_minimum;
+  answer.queue = asked.queue;
+}
+
+void add_undecided(const Asked& asked, const Snapshot& snapshot, PlanAnswer& answer) {
+  if (!asked.queue.empty())
+    answer.undecided.push_back(fmt::format(
+        "the queue {} of Kueue decides first: {}", asked.queue,
+        snapshot.queue_unread.empty()
+            ? std::string("the order of its jobs, preemption and the nodes of its flavors are not "
+                          "counted")
+            : fmt::format("localqueues or clusterqueues: {}, so its quota was not compared",
+                          snapshot.queue_unread)));
+  if (!snapshot.nodes_unread.empty())
+    answer.undecided.push_back(
+        fmt::format("nodes: {}, so only quotas were compared", snapshot.nodes_unread));
+  if (!snapshot.pods_unread.empty())
+    answer.undecided.push_back(fmt::format(
+        "pods: {}, so nodes were compared as if nothing ran on them", snapshot.pods_unread));
+  if (!snapshot.quotas_unread.empty())
+    answer.undecided.push_back(
+        fmt::format("resourcequotas: {}, so no quota was compared", snapshot.quotas_unread));
+  std::set<std::string> said;
+  for (const Role& role : asked.roles)
+    for (const std::string& text : role.pod.undecided)
+      if (role.pods > 0 && said.insert(text).second)
+        answer.undecided.push_back(fmt::format("{}: {}", role.name, text));
+}
+
+}  // namespace
+
+std::string name_of(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kFits:
+      return "now";
+    case Verdict::kUnknown:
+      return "unknown";
+    case Verdict::kWaits:
+      return "waits";
+    case Verdict::kNever:
+      return "never";
+  }
+  return {};
+}
+
+PlanAnswer plan_fit(const Asked& asked, const Snapshot& snapshot) {
+  PlanAnswer answer;
+  answer.waiting_pods = snapshot.waiting_pods;
+  add_asked(asked, snapshot.resources, answer);
+  add_undecided(asked, snapshot, answer);
+  std::int64_t most = -1;
+  bool is_tight = false;
+  for (std::int64_t stage = 0; stage < asked.stages; ++stage) {
+    StageAnswer its = plan_nodes(snapshot, roles_of(asked, stage));
+    add_quotas(asked, stage, snapshot, its);
+    if (its.verdict > answer.verdict) {
+      answer.verdict = its.verdict;
+      answer.reasons = std::move(its.reasons);
+      answer.nodes.clear();
+    }
+    const std::int64_t pods = asked.pods_of_stage(stage);
+    if (answer.verdict != Verdict::kFits || pods <= most) continue;
+    most = pods;
+    answer.nodes = std::move(its.nodes);
+    is_tight |= its.is_tight;
+  }
+  if (is_tight && answer.verdict == Verdict::kFits)
+    answer.undecided.push_back(
+        "the pods fit if they are packed, the largest first; kube-scheduler may spread small ones "
+        "so that a large one finds no node");
+  add_queue(asked, snapshot, answer);
+  return answer;
+}
+
+}  // namespace trainer::fit
