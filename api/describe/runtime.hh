@@ -60,9 +60,8 @@ void TorchPolicy::describe(D& d) {
   d.field("envInjection", &TorchPolicy::envInjection)
       .doc("Gives the torchrun environment to further containers.");
   d.removed("elasticPolicy", wire::Removed::kObject,
-            "was removed in v2.2: write failurePolicy.maxRestarts into template.spec for restarts, "
-            "and the number "
-            "of nodes into mlPolicy.numNodes");
+            "was removed in v2.2: write the number of nodes into mlPolicy.numNodes, and its "
+            "maxRestarts into runPolicy.failurePolicy.processRestarts");
 }
 
 template <class D>

@@ -64,7 +64,6 @@ kube::Result<Answer> Watch::take(const kube::Json& json, const Sender& sender, S
 void Watch::restart(Attempt attempt, SteadyTime now) {
   note_end(attempt);
   attempt_ = attempt;
-  verdict_ = Verdict();  // the next one differs, so that it is shown
   begun_at_ = now;
   progress_at_.reset();
   previous_position_ = std::exchange(position_, Position());
