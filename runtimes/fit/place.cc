@@ -8,28 +8,24 @@
 namespace trainer::fit {
 namespace {
 
-// The scheduler takes this for pods that ask for nothing (pkg/scheduler/util/pod_resources.go).
-constexpr std::int64_t kDefaultMilliCpu = 100;
-constexpr std::int64_t kDefaultMemory = 200 * 1024 * 1024;
-
-double share(const World::State& state, std::size_t resource, std::int64_t more) {
-  const auto has = static_cast<double>(state.node->allocatable[resource]);
-  if (has <= 0) return 1;
-  return std::min(1.0, static_cast<double>(state.used[resource] + more) / has);
+double share(std::int64_t used, std::int64_t allocatable) {
+  if (allocatable <= 0) return 1;
+  return std::min(1.0, static_cast<double>(used) / static_cast<double>(allocatable));
 }
 
 // A higher score is better (noderesources: LeastAllocated and BalancedAllocation).
 double score(const World::State& state, const Amounts& requests, Packing packing) {
-  const std::int64_t cpu = requests[ResourceTable::kCpu];
-  const std::int64_t memory = requests[ResourceTable::kMemory];
-  const double of_cpu = share(state, ResourceTable::kCpu, cpu > 0 ? cpu : kDefaultMilliCpu);
-  const double of_memory =
-      share(state, ResourceTable::kMemory, memory > 0 ? memory : kDefaultMemory);
-  if (packing == Packing::kLeastAllocated)
-    return 1 - (of_cpu + of_memory) / 2 + 1 - std::abs(of_cpu - of_memory) / 2;
+  const Amounts& has = state.node->allocatable;
+  if (packing == Packing::kLeastAllocated) {
+    const double cpu =
+        share(state.scored_cpu + World::scored_cpu(requests), has[ResourceTable::kCpu]);
+    const double memory =
+        share(state.scored_memory + World::scored_memory(requests), has[ResourceTable::kMemory]);
+    return 1 - (cpu + memory) / 2 + 1 - std::abs(cpu - memory) / 2;
+  }
   double sum = 0;
   for (std::size_t i = 0; i < requests.size(); ++i)
-    if (requests[i] > 0) sum += share(state, i, requests[i]);
+    if (requests[i] > 0) sum += share(state.used[i] + requests[i], has[i]);
   return sum;
 }
 

@@ -3,18 +3,42 @@
 #include <algorithm>
 
 namespace trainer::fit {
+namespace {
+
+// pkg/scheduler/util/pod_resources.go
+constexpr std::int64_t kDefaultMilliCpu = 100;
+constexpr std::int64_t kDefaultMemory = 200 * 1024 * 1024;
+
+}  // namespace
+
+std::int64_t World::scored_cpu(const Amounts& requests) {
+  const std::int64_t cpu = requests[ResourceTable::kCpu];
+  return cpu > 0 ? cpu : kDefaultMilliCpu;
+}
+
+std::int64_t World::scored_memory(const Amounts& requests) {
+  const std::int64_t memory = requests[ResourceTable::kMemory];
+  return memory > 0 ? memory : kDefaultMemory;
+}
+
+void World::add(const Amounts& requests, std::int64_t count, State& state) {
+  for (std::size_t i = 0; i < state.used.size(); ++i) state.used[i] += requests[i] * count;
+  state.scored_cpu += scored_cpu(requests) * count;
+  state.scored_memory += scored_memory(requests) * count;
+}
 
 World::World(const Snapshot& snapshot, Pods pods) : snapshot_(&snapshot) {
   nodes_.reserve(snapshot.nodes.size());
   for (const Node& node : snapshot.nodes) {
-    State state{&node, Amounts(snapshot.resources.size(), 0), {}};
+    State state;
+    state.node = &node;
+    state.used.assign(snapshot.resources.size(), 0);
     for (const auto& [index, count] : node.pods) {
       const PodGroup& group = snapshot.groups[index];
       if (pods == Pods::kEmptied && !group.is_of_node) continue;
       state.pods.emplace_back(&group, count);
       has_anti_affinity_ |= !group.anti_affinity.empty();
-      for (std::size_t i = 0; i < state.used.size(); ++i)
-        state.used[i] += group.requests[i] * count;
+      add(group.requests, count, state);
     }
     nodes_.push_back(std::move(state));
   }
@@ -33,7 +57,7 @@ const PodGroup& World::add_group(const Role& role) {
 
 void World::place(std::size_t node, const PodGroup& group) {
   State& state = nodes_[node];
-  for (std::size_t i = 0; i < state.used.size(); ++i) state.used[i] += group.requests[i];
+  add(group.requests, 1, state);
   has_anti_affinity_ |= !group.anti_affinity.empty();
   if (state.pods.empty() || state.pods.back().first != &group) state.pods.emplace_back(&group, 0);
   ++state.pods.back().second;

@@ -17,9 +17,15 @@ class World {
   struct State {
     const Node* node = nullptr;
     Amounts used;
+    // For scores the scheduler takes some CPU and memory for pods that ask for none.
+    std::int64_t scored_cpu = 0;
+    std::int64_t scored_memory = 0;
     // The groups of the pods on the node, and how many of each.
     std::vector<std::pair<const PodGroup*, std::int64_t>> pods;
   };
+
+  static std::int64_t scored_cpu(const Amounts& requests);
+  static std::int64_t scored_memory(const Amounts& requests);
 
   // kEmptied has of the pods only those that each node keeps.
   enum class Pods { kRunning, kEmptied };
@@ -39,6 +45,8 @@ class World {
   std::int64_t free(const State& state, std::size_t resource) const;
 
  private:
+  static void add(const Amounts& requests, std::int64_t count, State& state);
+
   const Snapshot* snapshot_;
   std::vector<State> nodes_;
   std::deque<PodGroup> groups_;  // those of roles; references stay valid
