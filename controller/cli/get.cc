@@ -64,19 +64,24 @@ class JobGetter {
       for (const JobLine& line : lines) all.push_back(line.to_json(now));
       const auto format = options_.format == "json" ? OutputFormat::kJson : OutputFormat::kYaml;
       print_value(Json::object({{"jobs", std::move(all)}}), "", format, console_.out);
-    } else if (lines.empty() && !options_.is_watched) {
+    } else if (lines.empty()) {
       console_.err << "There are no jobs in " << scope_of(ns_) << ".\n";
     } else {
       console_.out << table_.first(lines, now);
     }
+    has_head_ = !lines.empty();
     console_.out.flush();
   }
 
   void print(const JobLine& line) {
-    const bool has_names = options_.format == "name";
-    console_.out << (has_names ? line.name() + "\n"
-                               : table_.row(line, cluster_.client().clock().now()))
-                 << std::flush;
+    const kube::Time now = cluster_.client().clock().now();
+    if (options_.format == "name") {
+      console_.out << line.name() << std::endl;
+    } else if (std::exchange(has_head_, true)) {
+      console_.out << table_.row(line, now) << std::flush;
+    } else {
+      console_.out << table_.first({line}, now) << std::flush;
+    }
   }
 
   void note_and_print(const KindRegistration& kind, const Json& object) {
@@ -124,6 +129,7 @@ class JobGetter {
   const std::string ns_;
   JobLines lines_;
   JobTable table_;
+  bool has_head_ = false;  // the head of the table is printed
 };
 
 }  // namespace

@@ -151,8 +151,11 @@ std::vector<std::string> JobTable::cells(const JobLine& line, Time now) const {
 
 std::string JobTable::padded(const std::vector<std::string>& cells) const {
   std::string row;
-  for (std::size_t i = 0; i < cells.size(); ++i)
-    row += i + 1 < cells.size() ? fmt::format("{:<{}}", cells[i], widths_[i] + kGap) : cells[i];
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    row += cells[i];
+    const std::size_t width = std::max(widths_[i], cells[i].size()) + kGap;
+    if (i + 1 < cells.size()) row.append(width - cells[i].size(), ' ');
+  }
   return row + "\n";
 }
 

@@ -66,7 +66,7 @@ struct JobColumns {
   bool has_reason = false;
 };
 
-// Prints lines in columns. Rows that come later are as wide as the first ones.
+// Prints lines in columns. Rows that come after first() have the columns of the first ones.
 class JobTable {
  public:
   explicit JobTable(JobColumns columns) : columns_(columns) {}

@@ -57,7 +57,7 @@ class JobWaiter {
     if (kube::ObjectMeta::of(object).uid != uid_) {
       is_gone_ = true;  // another object has the name
     } else if (auto state = job_.kind().why->read_state(object, job_.console.program)) {
-      verdict_ = check_wait(goal_, *state, job_.kind().jobs->running);
+      verdict_ = check_wait(goal_, object, *state, job_.kind().jobs->running);
       state_ = std::move(*state);
     }
     changed_.notify();

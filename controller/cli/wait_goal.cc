@@ -18,7 +18,8 @@ constexpr std::array<std::pair<std::string_view, Goal>, 5> kWords{
      {"suspended", Goal::kSuspended}}};
 constexpr std::string_view kPhaseOf = "phase=";
 
-bool is_reached(const WaitGoal& goal, const ObjectState& state, std::string_view running) {
+bool is_reached(const WaitGoal& goal, const kube::Json& object, const ObjectState& state,
+                std::string_view running) {
   const bool is_complete = state.is_finished && !state.is_failed;
   switch (goal.kind) {
     case Goal::kComplete:
@@ -30,7 +31,7 @@ bool is_reached(const WaitGoal& goal, const ObjectState& state, std::string_view
     case Goal::kRunning:
       return is_complete || state.phase == running;
     case Goal::kSuspended:
-      return state.phase == "Suspended";
+      return !state.is_finished && kube::has_condition(object, "Suspended");
     case Goal::kPhase:
       return kube::to_lower(state.phase) == goal.phase;
   }
@@ -47,8 +48,9 @@ std::optional<WaitGoal> read_wait_goal(std::string_view text) {
   return WaitGoal{Goal::kPhase, word.substr(kPhaseOf.size())};
 }
 
-WaitVerdict check_wait(const WaitGoal& goal, const ObjectState& state, std::string_view running) {
-  if (is_reached(goal, state, running)) return WaitVerdict::kReached;
+WaitVerdict check_wait(const WaitGoal& goal, const kube::Json& object, const ObjectState& state,
+                       std::string_view running) {
+  if (is_reached(goal, object, state, running)) return WaitVerdict::kReached;
   return state.is_finished ? WaitVerdict::kNever : WaitVerdict::kWaiting;
 }
 

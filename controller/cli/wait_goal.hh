@@ -21,7 +21,9 @@ std::optional<WaitGoal> read_wait_goal(std::string_view text);
 
 // kNever says that the job has ended otherwise.
 enum class WaitVerdict { kReached, kWaiting, kNever };
-// `running` is the phase of this kind's jobs whose pods run. A job that is complete has run.
-WaitVerdict check_wait(const WaitGoal& goal, const ObjectState& state, std::string_view running);
+// `running` is the phase of this kind's jobs whose pods run. A job that is complete has run. Jobs
+// of all kinds have the condition Suspended; the phase of one in a queue may be another one.
+WaitVerdict check_wait(const WaitGoal& goal, const kube::Json& object, const ObjectState& state,
+                       std::string_view running);
 
 }  // namespace trainer

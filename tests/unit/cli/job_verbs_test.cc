@@ -163,6 +163,7 @@ TEST_CASE("a table of jobs") {
         "team-a      trainjob/llama   Running   2/2     -      -       30s    60m   -        -\n");
   JobTable narrow({});
   CHECK(narrow.first({}, kNow) == "JOB   STATE   NODES   GPUS   QUEUE   WAIT   AGE\n");
+  // A cell that is wider than its column moves the others of its row.
   CHECK(narrow.row(running, kNow) ==
         "trainjob/llama   Running   2/2     -      -       30s    60m\n");
   const Json value = waiting.to_json(kNow);
@@ -320,7 +321,7 @@ TEST_CASE("what `trainer wait` waits for") {
       {"running", state("Running"), kReached},
       {"running", complete, kReached},
       {"running", failed, kNever},
-      {"suspended", state("Suspended"), kReached},
+      {"suspended", state("Suspended"), kWaiting},
       {"suspended", complete, kNever},
       {"phase=queued", state("Queued"), kReached},
       {"phase=Queued", state("Running"), kWaiting},
@@ -330,9 +331,15 @@ TEST_CASE("what `trainer wait` waits for") {
     CAPTURE(row.goal, row.state.phase);
     const auto goal = read_wait_goal(row.goal);
     REQUIRE(goal);
-    CHECK(check_wait(*goal, row.state, "Running") == row.verdict);
+    CHECK(check_wait(*goal, Json(), row.state, "Running") == row.verdict);
   }
-  CHECK(check_wait(*read_wait_goal("running"), state("Active"), "Active") == kReached);
+  CHECK(check_wait(*read_wait_goal("running"), Json(), state("Active"), "Active") == kReached);
+  // The phase of a job in a queue is another one.
+  const Json suspended =
+      json(R"({"status":{"conditions":[{"type":"Suspended","status":"True"}]}})");
+  const WaitGoal goal = *read_wait_goal("suspended");
+  CHECK(check_wait(goal, suspended, state("Queued"), "Running") == kReached);
+  CHECK(check_wait(goal, suspended, complete, "Running") == kNever);
   for (const char* wrong : {"", "phase=", "phase", "done", "complete "})
     CHECK_FALSE(read_wait_goal(wrong));
 }
