@@ -16,9 +16,11 @@
 
 #include "controller/cli/commands.hh"
 #include "controller/cli/common_flags.hh"
+#include "controller/cli/completion_answer.hh"
 #include "controller/cli/controller_flags.hh"
 #include "controller/cli/local_flags.hh"
 #include "controller/cli/upstream_flags.hh"
+#include "controller/cli/verb_flags.hh"
 #include "controller/config/configuration.hh"
 #include "controller/kinds/registry.hh"
 #include "local/node/shim.hh"
@@ -44,6 +46,7 @@ struct AllOptions {
   LogsOptions logs;
   UiOptions ui;
   LocalFlags local;
+  VerbFlags verbs;
   OutputFormat version = OutputFormat::kText;
 };
 
@@ -54,8 +57,10 @@ CLI::App* add_render(CLI::App& app, AllOptions& all) {
   add_files(*command, all.render.files);
   command->add_flag("--explain", all.render.is_explained, "Say where each value came from");
   command->add_flag("--jobs", all.render.has_jobs, "Expand JobSets into Jobs and Services");
-  command->add_option("--config", all.render.config_file,
-                      "The controller's configuration file: gates, devices, cluster domain");
+  command
+      ->add_option("--config", all.render.config_file,
+                   "The controller's configuration file: gates, devices, cluster domain")
+      ->type_name("FILE");
   command->add_option("--feature-gates", all.render.feature_gates, "NAME=true,...");
   add_output(*command, all.render.format, {"yaml", "json"});
   return command;
@@ -182,6 +187,7 @@ void add_commands(CLI::App& app, AllOptions& all, Commands& commands) {
   commands[add_ui(app, all)] = [&all](Console& console) {
     return run_ui(all.ui, full_registry(), console);
   };
+  add_verbs(app, all.verbs, commands);
   add_local(app, all.local, commands);
 
   CLI::App* version = app.add_subcommand("version", "Print the version");
@@ -274,6 +280,9 @@ int run(std::string_view program, std::vector<std::string> words, Console& conso
   Commands commands;
   add_commands(app, all, commands);
   app.failure_message(one_line);
+  // Only the scripts of `trainer completion` call it, so --help does not list it.
+  if (!words.empty() && words[0] == "__complete")
+    return answer_completion(app, {words.begin() + 1, words.end()}, full_registry(), console);
   all.controller.options.training_operator.is_manager = use_upstream_words(app, program, words);
   if (const std::string mistake = check_subcommand(app, words); !mistake.empty()) {
     console.err << mistake << '\n';

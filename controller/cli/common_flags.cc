@@ -30,6 +30,7 @@ void add_output(CLI::App& app, OutputFormat& output, const std::vector<std::stri
 
 void add_files(CLI::App& app, std::vector<std::string>& files) {
   app.add_option("-f,--filename,FILE", files, "YAML or JSON files; - is standard input")
+      ->type_name("FILE")
       ->required();
 }
 
@@ -42,7 +43,8 @@ void add_target(CLI::App& app, std::vector<std::string>& target) {
 
 void add_cluster(CLI::App& app, ClusterOptions& cluster) {
   app.add_option("--kubeconfig", cluster.kubeconfig,
-                 "Path of a kubeconfig; default: $KUBECONFIG, ~/.kube/config");
+                 "Path of a kubeconfig; default: $KUBECONFIG, ~/.kube/config")
+      ->type_name("FILE");
   app.add_option("--context", cluster.context,
                  "Context of the kubeconfig; default: the current one");
   app.add_option("-n,--namespace", cluster.ns, "Namespace; default: the context's");

@@ -12,6 +12,7 @@ void add_state(CLI::App& command, std::string& state) {
   state = default_local_state().string();
   command.add_option("--state", state, "Directory of what local mode keeps")
       ->envname("TRAINER_LOCAL_STATE")
+      ->type_name("DIR")
       ->check([](const std::string& text) { return text.empty() ? "name a directory" : ""; })
       ->capture_default_str();
 }

@@ -12,6 +12,7 @@
 #include "controller/cli/documents.hh"
 #include "controller/kinds/registry.hh"
 #include "controller/registration/cluster_role.hh"
+#include "kube/model/resources.hh"
 
 namespace trainer {
 namespace {

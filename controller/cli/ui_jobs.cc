@@ -1,12 +1,12 @@
 #include "controller/cli/ui_jobs.hh"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <utility>
 
 #include "controller/cli/cluster.hh"
+#include "controller/cli/job_list.hh"
 #include "controller/cli/log_merge.hh"
 #include "controller/cli/log_print.hh"
 #include "kube/client/with_deadline.hh"
@@ -14,7 +14,6 @@
 #include "kube/model/resources.hh"
 #include "kube/model/text.hh"
 #include "kube/model/visible_text.hh"
-#include "runtimes/views/created_version.hh"
 #include "runtimes/views/labels.hh"
 
 namespace trainer {
@@ -45,10 +44,6 @@ constexpr const char* kLastApplied = "kubectl.kubernetes.io/last-applied-configu
 
 std::string resource_name(const kube::Resource& resource) {
   return fmt::format("{}.{}.{}", resource.plural, resource.version, resource.group);
-}
-
-bool is_job_kind(const KindRegistration& kind) {
-  return kind.why.has_value();
 }
 
 std::string state_of_pod(const Json& pod) {
@@ -131,68 +126,22 @@ ui::JobRow UiJobs::row_of(const KindRegistration& kind, const Json& object,
   return row;
 }
 
-// A job that another job of these kinds owns is a part of it.
 void UiJobs::add_row(const KindRegistration& kind, const Json& object, ui::JobList& list) {
-  const auto meta = kube::ObjectMeta::of(object);
-  const auto owns = [owner = meta.controller()](const KindRegistration& each) {
-    return owner != nullptr && is_job_kind(each) &&
-           owner->kind == each.controller.resource().kind &&
-           owner->api_version == each.controller.resource().api_version();
-  };
-  if (std::any_of(registry_.begin(), registry_.end(), owns)) return;
-  // A resource with several versions is listed at each of them.
-  const auto is_of = [&kind, version = created_version(object)](const KindRegistration& each) {
-    const kube::Resource& here = kind.controller.resource();
-    const kube::Resource& there = each.controller.resource();
-    return is_job_kind(each) && share_crd(here, there) && there.version != here.version &&
-           there.version == version;
-  };
-  if (std::any_of(registry_.begin(), registry_.end(), is_of)) return;
+  if (owner_among_jobs(registry_, kube::ObjectMeta::of(object)) != nullptr) return;
   const auto state = kind.why->read_state(object, program_);
   list.rows.push_back(row_of(kind, object, state.value_or(ObjectState{"Unknown"})));
-}
-
-Task<UiJobs::ListResult> UiJobs::read_kind(const KindRegistration& kind, ui::JobList& list,
-                                           std::vector<std::string>& forbidden) {
-  const kube::Resource& resource = kind.controller.resource();
-  std::function<void(std::string_view)> on_item = [this, &kind, &list](std::string_view text) {
-    if (const auto object = kube::parse_json(text)) add_row(kind, *object, list);
-  };
-  const auto listed = co_await client_.list(resource, ns_, "", std::move(on_item), kMaxListPages);
-  if (listed) {
-    if (!listed->continue_token.empty())
-      list.notes.push_back(fmt::format("There are more {} than the {} that were read.",
-                                       resource.plural, 500 * kMaxListPages));
-    co_return ListResult::kRead;
-  }
-  if (listed.error().code == ErrorCode::kNotFound) co_return ListResult::kNotServed;
-  if (listed.error().code == ErrorCode::kForbidden) {
-    forbidden.push_back(resource.plural + "." + resource.group);
-    co_return ListResult::kRead;
-  }
-  list.notes.push_back("The API server does not answer as it should: " + listed.error().message);
-  co_return ListResult::kUnreachable;
 }
 
 Task<std::shared_ptr<const ui::JobList>> UiJobs::read_list() {
   const auto began = client_.clock().steady();
   if (list_.value && began < list_.until) co_return list_.value;
   auto list = std::make_shared<ui::JobList>();
-  list->scope = ns_.empty() ? "all namespaces" : "namespace " + ns_;
-  std::vector<std::string> forbidden;
-  bool is_any_served = false;
-  for (const KindRegistration& kind : registry_) {
-    if (!is_job_kind(kind)) continue;
-    const ListResult result = co_await read_kind(kind, *list, forbidden);
-    is_any_served = is_any_served || result != ListResult::kNotServed;
-    if (result == ListResult::kUnreachable) break;
-  }
-  if (!forbidden.empty())
-    list->notes.push_back(fmt::format("You may not list {} in {}{}.", fmt::join(forbidden, ", "),
-                                      list->scope,
-                                      ns_.empty() ? ": choose a namespace by --namespace" : ""));
-  if (!is_any_served)
-    list->notes.emplace_back("The cluster has no kind of job that this program knows.");
+  list->scope = scope_of(ns_);
+  OnJob on_job = [this, &list](const KindRegistration& kind, const Json& object) {
+    add_row(kind, object, *list);
+  };
+  auto read = co_await read_jobs(client_, registry_, ns_, kMaxListPages, std::move(on_job));
+  list->notes = std::move(read.notes);
   list_ = {kept_until(began), std::move(list)};
   co_return list_.value;
 }

@@ -34,11 +34,7 @@ class UiJobs {
     kube::Clock::Steady until;
     std::shared_ptr<const T> value;
   };
-  enum class ListResult { kRead, kNotServed, kUnreachable };
-
   kube::Task<std::shared_ptr<const ui::JobList>> read_list();
-  kube::Task<ListResult> read_kind(const KindRegistration& kind, ui::JobList& list,
-                                   std::vector<std::string>& forbidden);
   void add_row(const KindRegistration& kind, const kube::Json& object, ui::JobList& list);
   ui::JobRow row_of(const KindRegistration& kind, const kube::Json& object,
                     const ObjectState& state);

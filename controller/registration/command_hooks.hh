@@ -1,4 +1,5 @@
-// A kind adds this to the subcommands `render`, `why` and `logs`. All functions are pure.
+// A kind adds this to the subcommands `render`, `why` and `logs`, and to those that list, change
+// and copy jobs. All functions are pure.
 #pragma once
 
 #include <fmt/format.h>
@@ -117,6 +118,20 @@ struct LogsHook {
   ReadState read_state;
   // nullopt says that the pod has no place, so its log is left out.
   std::optional<PodPlace> (*read_place)(const kube::ObjectMeta& pod) = nullptr;
+};
+
+// The hook is `trainer get`, `suspend`, `resume`, `cancel`, `wait` and `rerun` for objects of the
+// registration's primary collection. Such a kind has a WhyHook, too.
+struct JobsHook {
+  std::string_view
+      policy;  // the member of spec that has `suspend` and `managedBy`; "": spec itself
+  std::string_view manager;              // the value of `managedBy` that means this controller
+  std::string_view running = "Running";  // the phase of a job whose pods run
+  // Returns the devices of all pods that run at the same time. nullopt says that the object alone
+  // does not show them.
+  std::function<std::optional<std::int64_t>(const kube::Json& object)> count_devices;
+  // Removes from a copy of the spec what a queue has written into it. It may be null.
+  void (*clean_copy)(kube::Json& spec) = nullptr;
 };
 
 }  // namespace trainer

@@ -50,6 +50,7 @@ struct KindRegistration {
   std::vector<RenderHook> render;
   std::optional<WhyHook> why;
   std::optional<LogsHook> logs;
+  std::optional<JobsHook> jobs;
 };
 
 // The kinds are in the order in which controllers start and manifests are printed.

@@ -14,9 +14,6 @@ namespace {
 
 using kube::Json;
 
-// This is `manager` of Kueue's entry in spec.runtimePatches.
-constexpr std::string_view kKueueManager = "kueue.x-k8s.io/manager";
-
 bool is_absent(const Json* value) {
   return !value || value->is_null();
 }

@@ -278,6 +278,14 @@ TEST_CASE_METHOD(UiFixture, "what cannot be listed is said in a sentence, and th
   api.on("GET", kTrainers).answer(200, ui_list(ui_trainjob("mine", R"({"phase":"Running"})")));
   api.on("GET", kSets).answer(403, ui_refusal("Forbidden", 403));
   api.on("GET", kPyTorch).answer(403, ui_refusal("Forbidden", 403));
+  api.on("GET", "/apis/kubeflow.org/v1/namespaces/ns/tfjobs")
+      .answer(403, ui_refusal("Forbidden", 403));
+  // The API server refuses also what it does not serve.
+  api.on("GET", "/apis/jobset.x-k8s.io/v1alpha2/")
+      .answer(200, R"({"resources":[{"name":"jobsets"}]})");
+  api.on("GET", "/apis/kubeflow.org/v1/")
+      .answer(200, R"({"resources":[{"name":"pytorchjobs"}]})")
+      .always();
   const std::string page = get("");
   CAPTURE(page);
   CHECK(ui_status(page) == 200);

@@ -5,8 +5,10 @@
 #include <utility>
 
 #include "api/api.hh"
+#include "controller/kinds/common/devices.hh"
 #include "kube/model/saturating.hh"
 #include "runtimes/jobset/admission.hh"
+#include "runtimes/jobset/names.hh"
 #include "runtimes/jobset/plan.hh"
 #include "runtimes/lifecycle/reasons.hh"
 #include "runtimes/views/labels.hh"
@@ -45,6 +47,17 @@ std::int64_t count_pods(const JobSet& jobset) {
         pods, kube::saturating_multiply<std::int64_t>(
                   each.replica_count(), each.template_.get("spec").get_int("parallelism", 1)));
   return pods;
+}
+
+std::optional<std::int64_t> count_jobset_devices(const Json& object) {
+  std::int64_t devices = 0;
+  for (const Json& job : object.get("spec").get_array("replicatedJobs")) {
+    const Json& spec = job.get_path({"template", "spec"});
+    const std::int64_t pods =
+        kube::saturating_multiply(job.get_int("replicas", 1), spec.get_int("parallelism", 1));
+    devices = kube::saturating_add(devices, devices_of_pods(pods, spec.get("template")));
+  }
+  return devices;
 }
 
 // JobSets have no phase: the first of these conditions that is true counts as one.
@@ -116,6 +129,7 @@ void add_jobset_hooks(KindRegistration& registration) {
   registration.render = {std::move(hook)};
   registration.why = {jobset::kJobSetNameKey, read_state};
   registration.logs = {jobset::kJobSetNameKey, read_state, read_jobset_place};
+  registration.jobs = {"", jobset::kJobSetControllerName, "Active", count_jobset_devices};
 }
 
 }  // namespace trainer

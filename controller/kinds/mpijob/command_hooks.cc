@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "controller/kinds/common/devices.hh"
 #include "controller/kinds/common/v1_hooks.hh"
 #include "runtimes/mpijob/plan.hh"
 #include "runtimes/views/labels.hh"
@@ -78,6 +79,9 @@ void add_mpijob_hooks(KindRegistration& registration) {
   registration.render = {std::move(hook)};
   registration.why = {kV1JobNameKey, read_state};
   registration.logs = {kV1JobNameKey, read_state, read_place};
+  registration.jobs = {"runPolicy", kMPIManager, "Running", [](const Json& object) {
+                         return std::optional(devices_of_roles(object, kReplicaSpecs));
+                       }};
 }
 
 }  // namespace trainer::mpijob

@@ -3,14 +3,18 @@
 #include <fmt/format.h>
 
 #include <utility>
+#include <vector>
 
 #include "api/api.hh"
 #include "controller/kinds/jobset/command_hooks.hh"
 #include "controller/kinds/trainjob/pipeline_settings.hh"
+#include "kube/model/saturating.hh"
+#include "runtimes/admission/patch_changes.hh"
 #include "runtimes/builtin/builtin_runtimes.hh"
 #include "runtimes/jobset/admission.hh"
 #include "runtimes/lifecycle/failure.hh"
 #include "runtimes/lifecycle/reasons.hh"
+#include "runtimes/pipeline/accelerators.hh"
 #include "runtimes/plugins/registry.hh"
 #include "runtimes/trainjob/goodput.hh"
 #include "runtimes/trainjob/legacy.hh"
@@ -185,6 +189,25 @@ std::string advice(const TrainJob& job, std::string_view program) {
   return text;
 }
 
+// The job's own request says it where the number of nodes is known, too. Otherwise the JobSet does.
+std::optional<std::int64_t> count_trainjob_devices(const Json& object) {
+  const Json& resources = object.get_path({"spec", "trainer", "resourcesPerNode"});
+  const Json& asked = object.get_path({"spec", "trainer", "numNodes"});
+  const Json& known = object.get_path({"status", "nodes", "total"});
+  const Json& nodes = asked.is_int() ? asked : known;
+  if (!resources.is_object() || !nodes.is_int()) return std::nullopt;
+  const Json container = Json::object({{"resources", resources}});
+  return kube::saturating_multiply(nodes.as_int(), pipeline::count_accelerators(container, {}));
+}
+
+void remove_patches_of_kueue(Json& spec) {
+  Json* patches = spec.find("runtimePatches");
+  if (!patches || !patches->is_array()) return;
+  std::erase_if(patches->as_array(),
+                [](const Json& patch) { return patch.get_string("manager") == kKueueManager; });
+  if (patches->empty()) spec.erase("runtimePatches");
+}
+
 tl::expected<ObjectState, FieldErrors> read_state(const Json& object, std::string_view program) {
   auto job = read_stored_trainjob(object);
   if (!job) return tl::unexpected(std::move(job.error()));
@@ -243,6 +266,8 @@ void add_trainjob_hooks(KindRegistration& registration) {
   registration.render = {std::move(runtime), std::move(cluster_runtime), std::move(job)};
   registration.why = {jobset::kJobSetNameKey, read_state, kStacksSuffix};
   registration.logs = {jobset::kJobSetNameKey, read_state, read_jobset_place};
+  registration.jobs = {"", kTrainJobController, "Running", count_trainjob_devices,
+                       remove_patches_of_kueue};
 }
 
 }  // namespace trainer

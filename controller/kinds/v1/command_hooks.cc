@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "controller/kinds/common/devices.hh"
 #include "controller/kinds/common/v1_hooks.hh"
 #include "controller/registration/command_hooks.hh"
 #include "runtimes/admission/v1job.hh"
@@ -98,6 +99,11 @@ void add_job_hooks(KindRegistration& registration, const Framework& framework) {
   };
   registration.why = {kV1JobNameKey, read};
   registration.logs = {kV1JobNameKey, read, read_place};
+  JobsHook jobs{"runPolicy", kManager};
+  jobs.count_devices = [&framework](const Json& object) {
+    return std::optional(devices_of_roles(object, framework.replica_specs));
+  };
+  registration.jobs = std::move(jobs);
 }
 
 }  // namespace trainer::v1
