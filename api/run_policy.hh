@@ -16,7 +16,7 @@ struct TrainJobFailurePolicy {
   std::optional<std::int32_t> maxRestarts;
   std::optional<std::int32_t> maxDisruptionRestarts;
   std::optional<std::int32_t> processRestarts;  // by torchrun, in the pods that exist
-  std::vector<FailurePolicyRule> rules;  // all of them, or none
+  std::vector<FailurePolicyRule> rules;         // all of them, or none
   kube::Json unknown;
   template <class D>
   static void describe(D& d);
