@@ -17,7 +17,7 @@ class World {
   struct State {
     const Node* node = nullptr;
     Amounts used;
-    // For scores the scheduler takes some CPU and memory for pods that ask for none.
+    // The scheduler takes some CPU and memory for pods that ask for none when it scores nodes.
     std::int64_t scored_cpu = 0;
     std::int64_t scored_memory = 0;
     // The groups of the pods on the node, and how many of each.
