@@ -201,7 +201,9 @@ TEST_CASE("each second of a job counts for one use, whatever happens", "[goodput
   for (unsigned seed = 0; seed < 300; ++seed) {
     CAPTURE(seed);
     std::mt19937 random(seed);
-    const auto draw = [&random](int below) { return static_cast<int>(random() % static_cast<unsigned>(below)); };
+    const auto draw = [&random](int below) {
+      return static_cast<int>(random() % static_cast<unsigned>(below));
+    };
     ReportingJob job;
     World& world = job.world;
     std::int32_t attempt = 0;
