@@ -18,6 +18,7 @@
 #include "controller/cli/common_flags.hh"
 #include "controller/cli/controller_flags.hh"
 #include "controller/cli/local_flags.hh"
+#include "controller/cli/run_flags.hh"
 #include "controller/cli/upstream_flags.hh"
 #include "controller/config/configuration.hh"
 #include "controller/kinds/registry.hh"
@@ -41,6 +42,7 @@ struct AllOptions {
   WhyOptions why;
   LogsOptions logs;
   UiOptions ui;
+  RunOptions run;
   LocalFlags local;
   OutputFormat version = OutputFormat::kText;
 };
@@ -64,6 +66,17 @@ CLI::App* add_logs(CLI::App& app, AllOptions& all) {
       "logs", "Print the logs of all pods of a TrainJob, each line with its node");
   add_logs_flags(*command, all.logs);
   add_cluster(*command, all.logs.cluster);
+  return command;
+}
+
+CLI::App* add_run(CLI::App& app, AllOptions& all) {
+  CLI::App* command = app.add_subcommand(
+      "run",
+      "Run `-- COMMAND...` as a TrainJob on the cluster: show it, ask, start it, print the output, "
+      "end with its exit status");
+  add_job_flags(*command, all.run.job);
+  add_run_mode(*command, all.run.mode);
+  add_cluster(*command, all.run.cluster);
   return command;
 }
 
@@ -158,6 +171,9 @@ void add_commands(CLI::App& app, AllOptions& all, Commands& commands) {
   commands[why] = [&all](Console& console) { return run_why(all.why, full_registry(), console); };
   commands[add_logs(app, all)] = [&all](Console& console) {
     return run_logs(all.logs, full_registry(), console);
+  };
+  commands[add_run(app, all)] = [&all](Console& console) {
+    return run_run(all.run, full_registry(), console);
   };
   commands[add_ui(app, all)] = [&all](Console& console) {
     return run_ui(all.ui, full_registry(), console);
@@ -259,6 +275,8 @@ int run(std::string_view program, std::vector<std::string> words, Console& conso
     console.err << mistake << '\n';
     return kExitUsage;
   }
+  all.run.job.command = take_command(words);
+  all.local.run.job.command = all.run.job.command;
   if (is_for_controller(app, words)) words.insert(words.begin(), "controller");
   try {
     std::reverse(words.begin(), words.end());  // CLI11 wants this order
