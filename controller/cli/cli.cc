@@ -19,6 +19,7 @@
 #include "controller/cli/completion_answer.hh"
 #include "controller/cli/controller_flags.hh"
 #include "controller/cli/local_flags.hh"
+#include "controller/cli/run_flags.hh"
 #include "controller/cli/upstream_flags.hh"
 #include "controller/cli/verb_flags.hh"
 #include "controller/config/configuration.hh"
@@ -45,6 +46,7 @@ struct AllOptions {
   WhyOptions why;
   LogsOptions logs;
   UiOptions ui;
+  RunOptions run;
   LocalFlags local;
   VerbFlags verbs;
   OutputFormat version = OutputFormat::kText;
@@ -86,6 +88,17 @@ CLI::App* add_logs(CLI::App& app, AllOptions& all) {
       "logs", "Print the logs of all pods of a TrainJob, each line with its node");
   add_logs_flags(*command, all.logs);
   add_cluster(*command, all.logs.cluster);
+  return command;
+}
+
+CLI::App* add_run(CLI::App& app, AllOptions& all) {
+  CLI::App* command = app.add_subcommand(
+      "run",
+      "Run `-- COMMAND...` as a TrainJob on the cluster: show it, ask, start it, print the output, "
+      "end with its exit status");
+  add_job_flags(*command, all.run.job);
+  add_run_mode(*command, all.run.mode);
+  add_cluster(*command, all.run.cluster);
   return command;
 }
 
@@ -183,6 +196,9 @@ void add_commands(CLI::App& app, AllOptions& all, Commands& commands) {
   };
   commands[add_logs(app, all)] = [&all](Console& console) {
     return run_logs(all.logs, full_registry(), console);
+  };
+  commands[add_run(app, all)] = [&all](Console& console) {
+    return run_run(all.run, full_registry(), console);
   };
   commands[add_ui(app, all)] = [&all](Console& console) {
     return run_ui(all.ui, full_registry(), console);
@@ -288,6 +304,8 @@ int run(std::string_view program, std::vector<std::string> words, Console& conso
     console.err << mistake << '\n';
     return kExitUsage;
   }
+  all.run.job.command = take_command(words);
+  all.local.run.job.command = all.run.job.command;
   if (is_for_controller(app, words)) words.insert(words.begin(), "controller");
   try {
     std::reverse(words.begin(), words.end());  // CLI11 wants this order

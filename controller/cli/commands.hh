@@ -10,6 +10,7 @@
 
 #include "controller/cli/cli.hh"
 #include "controller/cli/console.hh"
+#include "controller/cli/run_job.hh"
 #include "controller/registration/kind_registration.hh"
 
 namespace trainer {
@@ -99,6 +100,22 @@ struct LogsOptions {
   bool ends_when_suspended = false;  // if it is false, the command waits until the job goes on
 };
 int run_logs(const LogsOptions& options, const Registry& registry, Console& console);
+
+// `trainer run` and `trainer local run` have these flags beside those of the job.
+struct RunMode {
+  bool is_dry_run = false;                    // print the objects, create nothing
+  OutputFormat format = OutputFormat::kText;  // the format of a dry run; kText: YAML
+  bool is_confirmed = false;                  // do not ask
+  bool is_detached = false;                   // do not wait for the end
+};
+struct RunOptions {
+  ClusterOptions cluster;
+  JobFlags job;
+  RunMode mode;
+};
+// Makes a TrainJob of a command, follows it, and ends with its exit status (exit_status_of()).
+// SIGINT or SIGTERM suspend the job, a second one leaves it to itself.
+int run_run(const RunOptions& options, const Registry& registry, Console& console);
 
 struct UiOptions {
   ClusterOptions cluster;

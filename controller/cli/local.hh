@@ -30,11 +30,11 @@ struct LocalRunOptions {
   std::string state;
   std::string ns;                  // the namespace of objects without one; empty: the kubeconfig's
   std::vector<std::string> files;  // "-": standard input
-  std::optional<std::int32_t> nodes;
-  std::optional<std::int32_t> procs;
+  // Without files a job is made of these; with files, nodes and procs replace those of the files.
+  JobFlags job;
   std::vector<std::string> mounts;  // "DIR:/PATH", in these jobs
   bool is_fitted = false;           // requests are cut to what the machine has
-  bool is_detached = false;         // the command does not wait for the end
+  RunMode mode;                     // local mode never asks
 };
 // Applies the objects of the files and follows their TrainJobs, one after the other, to the end.
 // kExitDone says that all are Complete. The daemon is started if need be. SIGINT or SIGTERM suspend

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 
 #include "controller/cli/local_daemon.hh"
+#include "controller/cli/run_flags.hh"
 #include "controller/kinds/registry.hh"
 
 namespace trainer {
@@ -65,20 +66,19 @@ CLI::App* add_up(CLI::App& local, LocalFlags& flags) {
 CLI::App* add_run(CLI::App& local, LocalFlags& flags) {
   LocalRunOptions& o = flags.run;
   CLI::App* command = local.add_subcommand("run",
-                                           "Run the TrainJobs of YAML files here: apply, show the "
-                                           "output, exit 0 where all are Complete");
+                                           "Run the TrainJobs of YAML files here, or `-- "
+                                           "COMMAND...`: apply, show the output, exit 0 where all "
+                                           "are Complete");
   add_files(*command, o.files);
+  command->get_option("--filename")->required(false);
   add_state(*command, o.state);
   add_namespace(*command, o.ns);
-  command->add_option("--nodes", o.nodes, "Number of nodes, instead of the file's")
-      ->check(CLI::Range(1, 100'000));
-  command->add_option("--procs", o.procs, "Number of processes of each node, instead of the file's")
-      ->check(CLI::Range(1, 100'000));
+  add_job_flags(*command, o.job);
   add_mount(*command, o.mounts, "the jobs' pods");
   command->add_flag(
       "--fit", o.is_fitted,
       "Cut nodes, GPUs, CPUs and memory to what this machine has, and say what was cut");
-  command->add_flag("-d,--detach", o.is_detached, "Do not wait for the end");
+  add_run_mode(*command, o.mode);
   return command;
 }
 

@@ -3,8 +3,6 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
-#include <boost/asio/signal_set.hpp>
-#include <csignal>
 #include <filesystem>
 #include <ostream>
 #include <set>
@@ -14,12 +12,14 @@
 #include "api/trainjob.hh"
 #include "controller/cli/cluster.hh"
 #include "controller/cli/documents.hh"
+#include "controller/cli/follow_jobs.hh"
 #include "controller/cli/local.hh"
 #include "controller/cli/local_changes.hh"
+#include "controller/cli/local_command.hh"
 #include "controller/cli/local_daemon.hh"
 #include "controller/cli/local_jobs.hh"
-#include "controller/cli/log_follow.hh"
 #include "controller/cli/log_print.hh"
+#include "controller/cli/run_parts.hh"
 #include "kube/client/task_group.hh"
 #include "kube/model/resources.hh"
 
@@ -120,35 +120,37 @@ class LocalRun {
         io_(cluster.io()),
         client_(cluster.client()),
         console_(console),
-        signals_(cluster.io()),
+        signals_(io_, [this](std::string_view what) { say(what); }),
         tasks_(cluster.io().get_executor(), [this](std::string_view task, std::string_view what) {
           say(fmt::format("{}: {}", task, what));
         }) {
     for (const KindRegistration& kind : registry)
       if (kind.controller.resource() == kTrainJobs && kind.logs) hook_ = *kind.logs;
-    logs_.is_followed = true;
   }
 
-  // Returns, after run(), false if a job has failed, or was stopped or deleted.
-  bool is_complete() const { return is_complete_; }
-  // Returns the jobs that failed; all are followed unless they are detached.
-  Task<Result<std::vector<ObjectKey>>> run(Objects objects) {
+  // All jobs are followed unless they are detached.
+  Task<Result<Followed>> run(Objects objects) {
     if (auto done = co_await submit(std::move(objects)); !done)
       co_return tl::unexpected(done.error());
-    if (options_.is_detached) {
+    if (options_.mode.is_detached) {
       for (const ObjectKey& job : jobs_)
         say(fmt::format("{0}: started; `{1} local logs -f {2} -n {3}` shows its output",
                         title_of_job(job), console_.program, job.name, job.ns));
-      co_return std::vector<ObjectKey>();
+      co_return Followed();
     }
-    signals_.add(SIGINT);
-    signals_.add(SIGTERM);
-    tasks_.spawn("signals", stop_on_signals());
+    signals_.begin();
+    tasks_.spawn("signals", signals_.run(steps()));
     tasks_.spawn("daemon", keep_daemon_up());
-    auto failed = co_await follow_all();
+    FollowOptions follow;
+    follow.resource = kTrainJobs;
+    follow.hook = hook_;
+    follow.jobs = jobs_;
+    follow.is_left = [this] { return has_daemon_left_; };
+    follow.report = [this](std::string_view what) { report(what); };
+    auto followed = co_await follow_jobs(io_, client_, console_, std::move(follow));
     tasks_.cancel();
     co_await tasks_.join();
-    co_return failed;
+    co_return followed;
   }
 
  private:
@@ -208,44 +210,17 @@ class LocalRun {
     co_return co_await create_job(client_, std::move(job));
   }
 
-  Task<Result<std::vector<ObjectKey>>> follow_all() {
-    std::vector<ObjectKey> failed;
-    for (const ObjectKey& job : jobs_) {
-      LogFollower::Options follow;
-      follow.resource = kTrainJobs;
-      follow.hook = hook_;
-      follow.job = job;
-      follow.ends_when_suspended = true;
-      follow.omits_failure = true;  // `why` follows
-      follow.is_stopped = [this] { return has_daemon_left_; };
-      follow.print = log_printer(logs_, console_);
-      follow.report = [this](std::string_view what) { report(what); };
-      LogFollower follower(io_, client_, std::move(follow));
-      const auto last = co_await follower.run();
-      is_complete_ &= !has_daemon_left_;
-      if (has_daemon_left_) break;
-      if (!last) co_return tl::unexpected(last.error().at(title_of_job(job)));
-      if (!*last) say(fmt::format("{}: deleted", title_of_job(job)));
-      is_complete_ &= *last && (*last)->is_finished && !(*last)->is_failed;
-      if (*last && (*last)->is_failed) failed.push_back(job);
-    }
-    co_return failed;
+  std::vector<SignalSteps::Step> steps() {
+    return {
+        {"stopping: a second interrupt kills what still runs", [this] { return end_all(true); }},
+        {"killing what runs: a third interrupt leaves it to itself",
+         [this] { return end_all(false); }}};
   }
 
-  // The first signal asks the jobs to end, the second one kills them, and the third one ends this
-  // process, as if it had no handler.
-  Task<void> stop_on_signals() {
-    for (const bool is_first : {true, false}) {
-      const auto [error, signal] =
-          co_await signals_.async_wait(kube::asio::as_tuple(kube::asio::use_awaitable));
-      if (error) co_return;
-      say(is_first ? "stopping: a second interrupt kills what still runs"
-                   : "killing what runs: a third interrupt leaves it to itself");
-      if (!is_first) signals_.clear();
-      for (const ObjectKey& job : jobs_) {
-        const auto done = co_await end(job, is_first);
-        if (!done) say(fmt::format("{}: {}", title_of_job(job), done.error().message));
-      }
+  Task<void> end_all(bool is_asked) {
+    for (const ObjectKey& job : jobs_) {
+      const auto done = co_await end(job, is_asked);
+      if (!done) say(fmt::format("{}: {}", title_of_job(job), done.error().message));
     }
   }
 
@@ -287,12 +262,10 @@ class LocalRun {
   kube::ApiClient& client_;
   Console& console_;
   LogsHook hook_;
-  LogsOptions logs_;
   std::vector<ObjectKey> jobs_;
-  bool is_complete_ = true;
   bool has_daemon_left_ = false;
   bool is_fit_named_ = false;  // said once
-  kube::asio::signal_set signals_;
+  SignalSteps signals_;
   kube::TaskGroup tasks_;
 };
 
@@ -308,8 +281,11 @@ Result<std::vector<Json>> read_all(const std::vector<std::string>& files, std::i
 
 Result<LocalChanges> read_changes(const LocalRunOptions& options) {
   LocalChanges changes;
-  changes.nodes = options.nodes;
-  changes.procs = options.procs;
+  // A job that is made of a command has them already.
+  if (options.job.command.empty()) {
+    changes.nodes = options.job.nodes;
+    changes.procs = options.job.procs;
+  }
   changes.is_fitted = options.is_fitted;
   for (const std::string& text : options.mounts) {
     std::error_code is_deleted;
@@ -322,6 +298,13 @@ Result<LocalChanges> read_changes(const LocalRunOptions& options) {
     changes.mounts.push_back(std::move(*mount));
   }
   return changes;
+}
+
+// A new state directory has no runtimes yet.
+Task<Result<Json>> make_job_here(Cluster& cluster, JobFlags flags) {
+  if (auto made = co_await create_missing_runtimes(cluster.client()); !made)
+    co_return tl::unexpected(made.error());
+  co_return co_await job_of_command(cluster.client(), std::move(flags), cluster.ns());
 }
 
 Result<int> run_jobs(const LocalRunOptions& options, const Registry& registry, Console& console) {
@@ -344,6 +327,11 @@ Result<int> run_jobs(const LocalRunOptions& options, const Registry& registry, C
   };
   auto cluster = Cluster::connect(access, std::move(client));
   if (!cluster) return tl::unexpected(cluster.error());
+  if (!options.job.command.empty()) {
+    auto job = (*cluster)->run(make_job_here(**cluster, options.job));
+    if (!job) return tl::unexpected(job.error());
+    documents->push_back(std::move(*job));
+  }
   auto objects = sort_objects(std::move(*documents), (*cluster)->ns(), registry);
   if (!objects) return tl::unexpected(objects.error());
 
@@ -364,25 +352,41 @@ Result<int> run_jobs(const LocalRunOptions& options, const Registry& registry, C
 
   LocalRun run(options, std::move(*changes), registry, daemon, running->address, **cluster,
                console);
-  const auto failed = (*cluster)->run(run.run(std::move(*objects)));
-  if (!failed) return tl::unexpected(failed.error());
+  const auto followed = (*cluster)->run(run.run(std::move(*objects)));
+  if (!followed) return tl::unexpected(followed.error());
   // Advice names its subcommands.
   Console local(console.in, console.out, console.err, console.program + " local",
                 console.is_terminal);
-  for (const ObjectKey& job : *failed) {
+  for (const ObjectKey& job : followed->failed) {
     console.out << std::flush;
     WhyOptions why;
     why.cluster = {daemon.kubeconfig(), "", job.ns};
     why.target = {job.name};
     run_why(why, registry, local);
   }
-  return run.is_complete() ? kExitDone : kExitRefused;
+  if (!options.job.command.empty() && !followed->failed.empty()) {
+    const auto job = (*cluster)->run((*cluster)->client().get(kTrainJobs, followed->failed[0]));
+    return job ? exit_status_of(*job) : static_cast<int>(kExitRefused);
+  }
+  return followed->is_complete ? kExitDone : kExitRefused;
 }
 
 }  // namespace
 
 int run_local_run(const LocalRunOptions& options, const Registry& registry, Console& console) {
-  const auto code = run_jobs(options, registry, console);
+  if (const auto checked = check_local_run(options); !checked) {
+    console.err << fmt::format("{}: local run: {} (see --help)\n", console.program,
+                               checked.error().message);
+    return kExitUsage;
+  }
+  LocalRunOptions named = options;
+  if (!options.job.command.empty()) {
+    named.job.name = name_of_run(options.job);
+    console.err << fmt::format("-- TrainJob {}: ", named.job.name)
+                << plain_text(describe_job(options.job)) << std::endl;
+    if (options.mode.is_dry_run) return print_job_of_command(named, console);
+  }
+  const auto code = run_jobs(named, registry, console);
   if (code) return *code;
   console.err << console.program << ": local run: " << code.error().message << '\n';
   return kExitRefused;

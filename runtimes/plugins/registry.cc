@@ -28,6 +28,8 @@ static Plugins make_plugins() {
   // framework.
   ADD_PLUGIN(initializers);
   ADD_PLUGIN(overrides);
+  // This one comes after overrides, whose image its init container has.
+  ADD_PLUGIN(code);
   // This one comes after both: the job's own env may have the cache's sizes and its address.
   ADD_PLUGIN(data_cache);
   // This one comes after the job's own env, so that a job cannot point its reports elsewhere.

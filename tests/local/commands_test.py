@@ -55,7 +55,7 @@ def test_up_where_it_is_up(local):
 
 def test_wrong_words(local):
     for words, said in ((["nothing"], 'there is no subcommand "nothing": choose from run, logs'), ([], "subcommand is required"),
-                        (["run"], "--filename is required"), (["run", "--nodes", "0", "x"], "--nodes"), (["up", "--tier", "4"], "--tier")):
+                        (["run"], "there is nothing to run"), (["run", "--nodes", "0", "x"], "--nodes"), (["up", "--tier", "4"], "--tier")):
         done = local.run(*words, code=2)
         assert said in done.stderr and done.stderr.count("\n") == 1, done.stderr
 
