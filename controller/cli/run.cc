@@ -56,8 +56,9 @@ Result<RunDraft> draft_run(const RunOptions& options, Console& console) {
   std::size_t packed = 0;
   for (const std::string& part : *parts) packed += part.size();
   say_line(console,
-           fmt::format("code: {} files of {}, {} compressed, in {} ConfigMaps", folder->files,
-                       size_text(folder->bytes), size_text(packed), parts->size()));
+           fmt::format("code: {} file{} of {}, {} compressed, in {} ConfigMap{}", folder->files,
+                       folder->files == 1 ? "" : "s", size_text(folder->bytes), size_text(packed),
+                       parts->size(), parts->size() == 1 ? "" : "s"));
   for (const std::string& left_out : folder->left_out)
     say_line(console, "code: left out: " + left_out);
   draft.code = std::move(*parts);

@@ -62,6 +62,10 @@ Task<Result<FoundRuntime>> find_runtime(kube::ApiClient& client, JobFlags flags,
   auto all = co_await list_all(client, kClusterTrainingRuntimes, "", "");
   if (!all && all.error().code == ErrorCode::kForbidden && flags.runtime.empty())
     co_return find_builtin_runtime(flags);
+  if (!all && all.error().code == ErrorCode::kNotFound)
+    co_return kube::fail(ErrorCode::kNotFound,
+                         "the cluster has no kind ClusterTrainingRuntime: is a Trainer installed? "
+                         "`trainer check` says what is missing");
   if (!all) co_return tl::unexpected(all.error().at("the ClusterTrainingRuntimes"));
   if (flags.runtime.empty()) {
     auto name = choose_runtime(flags.command, *all);

@@ -67,7 +67,7 @@ def unpacked(config_maps):
     """The names of the files in ConfigMaps, and the text of each."""
     parts = {key: base64.b64decode(part) for c in config_maps for key, part in c["binaryData"].items()}
     with tarfile.open(fileobj=io.BytesIO(b"".join(parts[key] for key in sorted(parts))), mode="r:gz") as tar:
-        return {m.name: tar.extractfile(m).read().decode() if m.isfile() else None for m in tar}
+        return {m.name: tar.extractfile(m).read().decode(errors="replace") if m.isfile() else None for m in tar}
 
 
 def user(cluster, name, *rules):

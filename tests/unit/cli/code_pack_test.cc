@@ -97,5 +97,5 @@ TEST_CASE("code that is too large lists its largest files and the ways out") {
   CHECK(message.starts_with("--code here: its files have 3.8 MiB compressed, and 3.0 MiB "));
   for (const char* way : {"claim", "git", "image", ".trainerignore", "   3.8 MiB  large.bin\n",
                           "100 bytes  d/0\n", "11 more files"})
-    CHECK_THAT(message, Catch::Contains(way));
+    CHECK_THAT(message, kube::test::contains(way));
 }

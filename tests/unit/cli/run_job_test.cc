@@ -104,7 +104,7 @@ TEST_CASE("a wrong flag is named, with its value and what to write") {
     const auto checked = check_job_flags(flags);
     CHECK(checked.has_value() == (*row.message == '\0'));
     if (*row.message != '\0' && !checked)
-      CHECK_THAT(checked.error().message, Catch::StartsWith(row.message));
+      CHECK_THAT(checked.error().message, kube::test::starts_with(row.message));
   }
 }
 
@@ -139,7 +139,7 @@ TEST_CASE("without --runtime the command decides") {
       CHECK(chosen == std::string(row.expected));
     } else {
       REQUIRE_FALSE(chosen);
-      CHECK_THAT(chosen.error().message, Catch::Contains(row.error));
+      CHECK_THAT(chosen.error().message, kube::test::contains(row.error));
     }
   }
   CHECK(choose_runtime({"python3"}, builtin_runtimes()) == std::string("torch-distributed"));

@@ -16,7 +16,8 @@ const std::string kDirectory = "trainer.kubeflow.org/working-dir";
 TrainJob coded(const std::string& code, const std::string& directory = "") {
   TrainJob job = job_with(
       "{trainer: {image: mine:1, command: [torchrun, train.py], resourcesPerNode: {requests: {cpu: "
-      "2, memory: 1Gi}, limits: {nvidia.com/gpu: 1}}}}");
+      "'2', "
+      "memory: 1Gi}, limits: {nvidia.com/gpu: 1}}}}");
   if (!code.empty()) job.metadata.annotations[kCode] = code;
   if (!directory.empty()) job.metadata.annotations[kDirectory] = directory;
   return job;
@@ -38,7 +39,7 @@ TEST_CASE("an init container of the trainer's image unpacks the code", "[code]")
   CHECK(init[0].get_array("command").size() == 4);
   CHECK(init[0].get_array("command")[3] == kube::Json("/workspace/code"));
   // The pod asks for no more than without it.
-  CHECK(init[0].get("resources") == yaml("{requests: {cpu: 2, memory: 1Gi}}"));
+  CHECK(kube::print_json(init[0].get("resources")) == R"({"requests":{"cpu":"2","memory":"1Gi"}})");
   const kube::Json volumes(pod_spec(result, "node").get_array("volumes"));
   CHECK_THAT(
       kube::print_json(volumes),
@@ -91,7 +92,7 @@ TEST_CASE("wrong annotations are refused", "[code]") {
     INFO(row.code << " in " << row.directory);
     const auto errors = validate_trainjob(coded(row.code, row.directory), nullptr, runtime);
     CHECK(errors.empty() == (*row.error == '\0'));
-    if (*row.error != '\0') CHECK_THAT(kube::to_string(errors), Catch::Contains(row.error));
+    if (*row.error != '\0') CHECK_THAT(kube::to_string(errors), kube::test::contains(row.error));
   }
 }
 
