@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <ostream>
+#include <sstream>
 #include <string>
 #include <utility>
 
@@ -14,6 +15,8 @@
 #include "controller/cli/follow_jobs.hh"
 #include "controller/cli/local_jobs.hh"
 #include "controller/cli/log_print.hh"
+#include "controller/cli/plan_report.hh"
+#include "controller/cli/read_plan.hh"
 #include "controller/cli/run_parts.hh"
 #include "kube/model/json_text.hh"
 #include "kube/model/resources.hh"
@@ -80,11 +83,30 @@ bool has_user() {
   return isatty(STDIN_FILENO) == 1 && isatty(STDERR_FILENO) == 1;
 }
 
-// Says what the job will be, and asks. An answer to whether it fits has its place between the two.
-bool is_wanted(const RunOptions& options, const FoundRuntime& runtime, const std::string& ns,
-               Console& console) {
-  say_line(console, fmt::format("in namespace {}, with {} {}", ns, runtime.choice.resource.kind,
-                                runtime.choice.name));
+// Says whether the job fits into the cluster now, as `trainer plan` does. Errors: the job is
+// refused.
+Result<void> show_plan(Cluster& cluster, const Registry& registry, const Json& job,
+                       Console& console) {
+  std::ostringstream said;  // the cluster repeats the warnings when the job is created
+  Console quiet(console.in, console.out, said, console.program);
+  kube::ApiClient& client = cluster.client();
+  const ObjectKey key = kube::ObjectMeta::of(job).key();
+  auto rendered = cluster.run(render_for_plan(client, registry, {job}, key.ns, quiet));
+  if (!rendered && rendered.error().code == ErrorCode::kInvalid) {
+    quiet.err << std::flush;
+    return kube::fail(ErrorCode::kInvalid, "{}", said.str());
+  }
+  const auto answer = rendered ? cluster.run(read_plan(client, registry, {*rendered, {}}))
+                               : tl::unexpected(rendered.error());
+  if (answer)
+    console.err << plan_text(*answer, title_of(job), client.clock().now()) << std::flush;
+  else
+    say_line(console, "whether it fits is not known: " + answer.error().message);
+  return {};
+}
+
+// Asks, if there is someone to ask.
+bool is_wanted(const RunOptions& options, Console& console) {
   if (options.mode.is_confirmed || !has_user()) return true;
   console.err << "-- start it? [y/N] " << std::flush;
   std::string answer;
@@ -269,9 +291,14 @@ int run_in_cluster(const RunOptions& options, const Registry& registry, const Ru
   const auto runtime = (*cluster)->run(find_runtime((*cluster)->client(), options.job, ns));
   if (!runtime) return refuse_run(runtime.error(), console);
   if (options.mode.is_dry_run) return print_run(options, draft, *runtime, console);
-  if (!is_wanted(options, *runtime, ns, console)) return kExitRefused;
+  RunObjects objects = make_objects(options, draft, *runtime, ns);
+  say_line(console, fmt::format("in namespace {}, with {} {}", ns, runtime->choice.resource.kind,
+                                runtime->choice.name));
+  if (auto shown = show_plan(**cluster, registry, objects.job, console); !shown)
+    return refuse_run(shown.error(), console);
+  if (!is_wanted(options, console)) return kExitRefused;
   ClusterRun run(options, registry, **cluster, console);
-  const auto code = (*cluster)->run(run.run(make_objects(options, draft, *runtime, ns)));
+  const auto code = (*cluster)->run(run.run(std::move(objects)));
   if (!code) return refuse_run(code.error(), console);
   if (run.is_failed()) {
     console.out << std::flush;

@@ -94,7 +94,7 @@ def test_the_job_is_as_asked_and_owns_its_code(cluster):
         said = trainer_run(cluster, "--detach", "--name", "asked", "--nodes", "2", "--procs", "3", "--gpus", "1", "--env", "A=1", "--env", "B=x=y",
                            "--code", code, "--", "python", "train.py", "--lr", "0.1").stderr
         assert said.startswith("-- TrainJob asked: 2 nodes, 3 processes a node, 1 GPU a node: python train.py --lr 0.1\n"), said
-        for word in ("left out: .env (its name is that of a secret)", "left out: hf_token", f"logs -f asked -n {cluster.namespace}"):
+        for word in ("left out: .env (its name is that of a secret)", "left out: hf_token", f"TrainJob {cluster.namespace}/asked asks for 2 pods, 2 nvidia.com/gpu in sum", f"logs -f asked -n {cluster.namespace}"):
             assert word in said, said
         job = cluster.get("trainjob", "asked")
         assert job["spec"]["runtimeRef"]["name"] == "torch-distributed"
