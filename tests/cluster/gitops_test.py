@@ -259,6 +259,7 @@ def v1_controller(directory, clock):
     return controller
 
 
+@harness.only_with_long
 def test_nothing_of_v1_jobs_differs_after_a_day(cluster):
     removed = [o for o in rights_test.documents(*V1) if o["kind"] not in KEPT]
     run("kubectl", "delete", "--ignore-not-found", "clusterroles", *(f"kubeflow-training-{level}" for level in ("view", "edit", "admin")))

@@ -83,10 +83,12 @@ def test_a_rank_that_sleeps_in_the_loader(local):
     loader(local, None)
 
 
+@harness.only_with_long
 def test_a_rank_that_sleeps_in_tier_2(local):
     loader(local, 2)
 
 
+@harness.only_with_long
 def test_a_rank_that_sleeps_in_tier_3(local):
     loader(local, 3)
 
