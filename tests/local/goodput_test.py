@@ -68,7 +68,7 @@ def test_steps_that_are_made_twice_are_counted_apart(local):
     total = sum(sum_of.values())
     check_time("new steps", sum_of["productive"], attempts[0][0] + attempts[1][0], total)
     check_time("steps again", sum_of["recomputed"], attempts[1][1], total)
-    assert LOST - 30 <= goodput["step"] <= LOST and goodput["checkpoint"] == SAVED and "current" not in goodput, goodput
+    assert STEPS - 30 <= goodput["step"] <= STEPS and goodput["checkpoint"] == SAVED and "current" not in goodput, goodput
     assert "stalled" not in goodput and goodput["since"] == status["completionTime"], goodput
     said = subprocess.run([bed.TRAINER, "why", "again"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=60,
                           env={**local.env, "KUBECONFIG": str(local.state / "kubeconfig")}).stdout
