@@ -56,9 +56,10 @@ class TrainJobPlanner {
     check_runtime_kind();
     check_deadline();
     settle_stall();
-    if (jobset_ && !is_finished(after_) && has_heartbeats())
+    if (has_heartbeats() && jobset_ && !is_finished(after_))
       answer_hang(observed_, *jobset_, after_, plan_);
-    settle_process_restarts(observed_, jobset_, has_heartbeats(), after_, plan_);
+    if (observed_.heartbeats || after_.processRestarts)
+      settle_process_restarts(observed_, jobset_, has_heartbeats(), after_, plan_);
     request_run_policy();
     if (!is_finished(after_)) children_ = plan_children(observed_, options_, plan_);
     if (!plan_.needs_objects.empty()) return reading_only();
@@ -195,11 +196,7 @@ class TrainJobPlanner {
     after_.phase = verdict.phase;
     after_.reason = verdict.reason;
     after_.message = verdict.message;
-    const bool may_run = !is_finished(after_) && jobset_ && !observed_.job.is_suspended();
-    const HeartbeatFacts* const heartbeats = has_heartbeats() ? observed_.heartbeats : nullptr;
-    settle_stragglers(heartbeats, may_run, before_, after_);
-    if (const auto wait = settle_goodput(observed_, heartbeats, before_, after_))
-      wake_within(plan_, *wait);
+    if (observed_.heartbeats || after_.goodput || !after_.stragglers.empty()) settle_steps();
     if (verdict.is_unexplained) request_events(job_without_pods);
     if (before_ == after_) return;  // this is so nearly always
     const std::vector<std::string> cuts = fit(after_);
@@ -275,6 +272,14 @@ class TrainJobPlanner {
     } else if (facts.has_started) {
       after_.startTime = observed_.now.whole_seconds();
     }
+  }
+
+  void settle_steps() {
+    const bool may_run = !is_finished(after_) && jobset_ && !observed_.job.is_suspended();
+    const HeartbeatFacts* const heartbeats = has_heartbeats() ? observed_.heartbeats : nullptr;
+    settle_stragglers(heartbeats, may_run, before_, after_);
+    if (const auto wait = settle_goodput(observed_, heartbeats, before_, after_))
+      wake_within(plan_, *wait);
   }
 
   // A finished job keeps what was seen last: it may be why it failed.
