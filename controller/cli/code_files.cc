@@ -19,10 +19,32 @@ using kube::Result;
 constexpr std::uint64_t kMaxFolder = std::uint64_t{64} << 20;
 constexpr std::size_t kMaxEntries = 20'000;
 
-std::string text_or_nothing(const fs::path& file) {
+// Files that such a file names must not be sent, so one that cannot be read is an error.
+Result<std::string> text_or_nothing(const fs::path& file) {
   std::error_code error;
-  if (!fs::is_regular_file(file, error)) return "";
-  return kube::read_file(file.string()).value_or("");
+  if (fs::status(file, error).type() == fs::file_type::not_found) return std::string();
+  return kube::read_file(file.string());
+}
+
+// Returns where git keeps the patterns that are in no file of the repository. In a worktree and in
+// a submodule `.git` is a file that names the folder.
+Result<fs::path> exclude_file(const fs::path& repository) {
+  std::error_code error;
+  const fs::path git = repository / ".git";
+  if (!fs::is_regular_file(git, error)) return git / "info/exclude";
+  const auto line_of = [](std::string text) {
+    text.erase(std::min(text.find('\n'), text.size()));
+    return text;
+  };
+  constexpr std::string_view kPrefix = "gitdir: ";
+  const auto text = kube::read_file(git.string());
+  if (!text) return tl::unexpected(text.error());
+  const std::string line = line_of(*text);
+  if (!line.starts_with(kPrefix)) return git / "info/exclude";
+  const fs::path folder = repository / line.substr(kPrefix.size());
+  const auto common = text_or_nothing(folder / "commondir");
+  if (!common) return tl::unexpected(common.error());
+  return (common->empty() ? folder : folder / line_of(*common)) / "info/exclude";
 }
 
 // The rules of a folder, and where paths below it begin.
@@ -37,7 +59,7 @@ class CodeWalk {
       : found_(found), shown_(std::move(shown)) {}
 
   Result<void> run() {
-    add_levels_above();
+    if (auto done = add_levels_above(); !done) return done;
     if (auto done = enter(found_.root, ""); !done) return done;
     if (found_.bytes > kMaxFolder)
       return tl::unexpected(too_large(shown_, size_text(found_.bytes), std::move(sizes_)));
@@ -46,21 +68,27 @@ class CodeWalk {
 
  private:
   // Rules of the repository are above the folder if it is a part of one.
-  void add_levels_above() {
+  Result<void> add_levels_above() {
     std::vector<fs::path> folders{found_.root};
     std::error_code error;
     while (!fs::exists(folders.back() / ".git", error)) {
-      if (!folders.back().has_relative_path()) return;
+      if (!folders.back().has_relative_path()) return {};
       folders.push_back(folders.back().parent_path());
     }
     const fs::path repository = folders.back();
     Level own;
     own.prefix = with_slash(repository).size();
-    own.rules.add(text_or_nothing(repository / ".git/info/exclude"));
+    const auto file = exclude_file(repository);
+    if (!file) return unreadable_rules(file.error());
+    const auto text = text_or_nothing(*file);
+    if (!text) return unreadable_rules(text.error());
+    own.rules.add(*text);
     levels_.push_back(std::move(own));
     std::reverse(folders.begin(), folders.end());
     for (const fs::path& folder : folders)
-      if (folder != found_.root) add_level(folder);
+      if (folder != found_.root)
+        if (auto done = add_level(folder); !done) return done;
+    return {};
   }
 
   static std::string with_slash(const fs::path& folder) {
@@ -68,12 +96,16 @@ class CodeWalk {
     return text.ends_with('/') ? text : text + "/";
   }
 
-  void add_level(const fs::path& folder) {
+  Result<void> add_level(const fs::path& folder) {
     Level level;
     level.prefix = with_slash(folder).size();
-    for (const char* name : {".gitignore", ".trainerignore"})
-      level.rules.add(text_or_nothing(folder / name));
+    for (const char* name : {".gitignore", ".trainerignore"}) {
+      const auto text = text_or_nothing(folder / name);
+      if (!text) return unreadable_rules(text.error());
+      level.rules.add(*text);
+    }
     levels_.push_back(std::move(level));
+    return {};
   }
 
   // The rules of the innermost folder that has one for the path decide.
@@ -86,7 +118,7 @@ class CodeWalk {
 
   // `below` is the folder's path below the root, with a slash at its end; "" for the root.
   Result<void> enter(const fs::path& folder, const std::string& below) {
-    add_level(folder);
+    if (auto done = add_level(folder); !done) return done;
     std::error_code error;
     std::vector<fs::directory_entry> children;
     for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error))
@@ -143,7 +175,7 @@ class CodeWalk {
     for (CodeEntry& entry : found_.entries) {
       if (entry.kind != CodeEntry::Kind::kFile) continue;
       auto text = kube::read_file((fs::path(found_.root) / entry.path).string());
-      if (!text) return unreadable(entry.path, std::make_error_code(std::errc::permission_denied));
+      if (!text) return unreadable(entry.path, std::make_error_code(std::errc::io_error));
       entry.text = std::move(*text);
     }
     return {};
@@ -160,6 +192,12 @@ class CodeWalk {
                       "--code {}: {} cannot be read ({}): make it readable, or name it in "
                       ".trainerignore",
                       shown_, path.empty() ? std::string("the folder") : path, error.message());
+  }
+
+  tl::unexpected<kube::Error> unreadable_rules(const kube::Error& error) const {
+    return kube::fail(kube::ErrorCode::kNotFound,
+                      "--code {}: {}, which may name files to leave out: make it readable", shown_,
+                      error.message);
   }
 
   tl::unexpected<kube::Error> too_many() const {

@@ -144,10 +144,14 @@ bool ends_in_word(std::string_view stem, std::string_view word) {
   return before.empty() || std::isalnum(static_cast<unsigned char>(before.back())) == 0;
 }
 
+// No path is longer, so a longer pattern matches none.
+constexpr std::size_t kMaxPattern = 4096;
+
 // A program's file is code: `tokenizer.py`, `token.py`.
 bool is_of_data(std::string_view extension) {
-  static constexpr std::array<std::string_view, 11> kData = {
-      "", ".txt", ".json", ".yaml", ".yml", ".ini", ".cfg", ".conf", ".toml", ".env", ".csv"};
+  static constexpr std::array<std::string_view, 14> kData = {
+      "",     ".txt",  ".json", ".yaml", ".yml", ".ini", ".cfg",
+      ".env", ".conf", ".toml", ".csv",  ".db",  ".bak", ".old"};
   return std::ranges::find(kData, extension) != kData.end();
 }
 
@@ -169,6 +173,11 @@ std::optional<IgnoreRules::Rule> IgnoreRules::read_rule(std::string_view line) {
   if (line.starts_with('/')) line.remove_prefix(1);
   if (line.empty()) return std::nullopt;
   rule.pattern = std::string(line);
+  // One matches what several in a row match.
+  constexpr std::string_view kTwice = "**/**/";
+  for (std::size_t at = 0; (at = rule.pattern.find(kTwice, at)) != std::string::npos;)
+    rule.pattern.erase(at, kTwice.size() / 2);
+  if (rule.pattern.size() > kMaxPattern) return std::nullopt;
   return rule;
 }
 
@@ -196,15 +205,56 @@ bool matches_glob(std::string_view pattern, std::string_view path) {
 }
 
 bool is_secret_name(std::string_view name) {
-  static constexpr std::array<std::string_view, 30> kPatterns = {
-      ".env*",   "*.env",      "*.pem",        "*.key",       "*.p12",
-      "*.pfx",   "*.jks",      "*.keystore",   "*.kdbx",      "*.token",
-      "id_rsa*", "id_dsa*",    "id_ecdsa*",    "id_ed25519*", ".netrc",
-      "_netrc",  ".pypirc",    ".npmrc",       ".htpasswd",   ".git-credentials",
-      ".aws",    ".ssh",       ".kube",        ".gnupg",      ".azure",
-      ".docker", ".dockercfg", ".huggingface", "kubeconfig*", "*.kubeconfig"};
-  static constexpr std::array<std::string_view, 8> kWords = {
-      "token", "secret", "secrets", "credential", "credentials", "password", "passwords", "apikey"};
+  static constexpr std::array<std::string_view, 46> kPatterns = {".env*",
+                                                                 "*.env",
+                                                                 "*.pem",
+                                                                 "*.key",
+                                                                 "*.p12",
+                                                                 "*.pfx",
+                                                                 "*.jks",
+                                                                 "*.keystore",
+                                                                 "*.kdbx",
+                                                                 "*.token",
+                                                                 "id_rsa*",
+                                                                 "id_dsa*",
+                                                                 "id_ecdsa*",
+                                                                 "id_ed25519*",
+                                                                 ".netrc",
+                                                                 "_netrc",
+                                                                 ".pypirc",
+                                                                 ".npmrc",
+                                                                 ".htpasswd",
+                                                                 ".git-credentials",
+                                                                 ".aws",
+                                                                 ".ssh",
+                                                                 ".kube",
+                                                                 ".gnupg",
+                                                                 ".azure",
+                                                                 ".docker",
+                                                                 ".dockercfg",
+                                                                 ".huggingface",
+                                                                 "*.kubeconfig",
+                                                                 "kubeconfig",
+                                                                 "kubeconfig.y*ml",
+                                                                 "kubeconfig-*",
+                                                                 "*.ppk",
+                                                                 ".pgpass",
+                                                                 ".my.cnf",
+                                                                 ".s3cfg",
+                                                                 ".boto",
+                                                                 "rclone.conf",
+                                                                 "kaggle.json",
+                                                                 "*.tfstate*",
+                                                                 "*.tfvars",
+                                                                 "*service*account*.json",
+                                                                 "gcloud",
+                                                                 ".databrickscfg",
+                                                                 "tokens.json",
+                                                                 "tokens.txt"};
+  static constexpr std::array<std::string_view, 15> kWords = {
+      "token",    "secret",    "secrets",     "credential",  "credentials",
+      "password", "passwords", "apikey",      "apikeys",     "api_key",
+      "api_keys", "api-key",   "private_key", "private-key", "access_key"};
   const std::string lower = kube::to_lower(name);
   if (std::ranges::any_of(kPatterns,
                           [&lower](std::string_view each) { return matches_glob(each, lower); }))

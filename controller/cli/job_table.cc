@@ -110,6 +110,9 @@ const JobLine* JobLines::upsert(const KindRegistration& kind, const Json& object
 }
 
 std::optional<JobLine> JobLines::remove(const std::string& uid) {
+  parts_.erase(uid);
+  for (auto& [owner, parts] : parts_)
+    if (parts.erase(uid) > 0) count_parts(owner);
   const auto at = lines_.find(uid);
   if (at == lines_.end()) return std::nullopt;
   JobLine line = std::move(at->second);

@@ -107,7 +107,7 @@ Task<Result<fit::Snapshot>> read_snapshot(kube::ApiClient& client, const Registr
   snapshot.nodes_unread = *nodes;
   snapshot.pods_unread = std::move(pods_unread);
   snapshot.quotas_unread = *quotas;
-  if (!asked.queue.empty()) co_await read_queue(client, asked, snapshot);
+  if (!asked.queue.empty() && !asked.is_admitted) co_await read_queue(client, asked, snapshot);
   co_return snapshot;
 }
 

@@ -7,6 +7,7 @@
 #include "controller/cli/change_job.hh"
 #include "controller/cli/documents.hh"
 #include "kube/model/json_text.hh"
+#include "runtimes/plugins/code/code.hh"
 
 namespace trainer {
 namespace {
@@ -50,6 +51,11 @@ Task<int> rerun(const JobInCluster& job, const RerunOptions& options) {
     if (made) {
       job.console.out << fmt::format("{} {}/{}: created as a copy of {}\n", job.resource().kind,
                                      facts.meta.ns, *name, facts.meta.name);
+      if (facts.meta.annotations.contains(pipeline::kCodeKey))
+        job.console.err << fmt::format(
+            "-- the ConfigMaps with its code belong to {0}: do not delete {0} before the copy has "
+            "ended\n",
+            facts.meta.name);
       co_return kExitDone;
     }
     // Another command may have taken the name.

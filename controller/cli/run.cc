@@ -20,6 +20,7 @@
 #include "controller/cli/run_parts.hh"
 #include "kube/model/json_text.hh"
 #include "kube/model/resources.hh"
+#include "runtimes/views/labels.hh"
 
 namespace trainer {
 namespace {
@@ -157,6 +158,7 @@ class ClusterRun {
     if (!followed) co_return tl::unexpected(followed.error());
     if (is_left_ || followed->is_complete) co_return is_left_ ? kExitRefused : kExitDone;
     is_failed_ = !followed->failed.empty();
+    if (!is_failed_) co_return static_cast<int>(kExitRefused);
     const auto last = co_await client_.get(kTrainJobs, job_);
     co_return last ? exit_status_of(*last) : static_cast<int>(kExitRefused);
   }
@@ -173,7 +175,10 @@ class ClusterRun {
     const auto created = co_await client_.create(kTrainJobs, std::move(objects.job), kRunManager);
     if (!created) co_return tl::unexpected(explain(created.error()));
     const auto object = kube::parse_json(*created);
-    const std::string uid = object ? kube::ObjectMeta::of(*object).uid : "";
+    const kube::ObjectMeta meta = object ? kube::ObjectMeta::of(*object) : kube::ObjectMeta();
+    const std::string uid = meta.uid;
+    // Kueue sets the label, too, where a namespace has a default queue.
+    is_queued_ = meta.labels.contains(kQueueLabel);
     for (Json& config_map : objects.config_maps) {
       const std::string title = title_of(config_map);
       auto done = co_await add_code(std::move(config_map), uid);
@@ -185,7 +190,10 @@ class ClusterRun {
       if (!removed)
         say(fmt::format("the job stays: `kubectl delete trainjob {} -n {}` deletes it", job_.name,
                         job_.ns));
-      co_return tl::unexpected(done.error().at(title));
+      kube::Error said = done.error().at(title);
+      if (said.code == ErrorCode::kAlreadyExists)
+        said.message += ": it is of an earlier job: delete it, or choose another --name";
+      co_return tl::unexpected(said);
     }
     co_return Result<void>();
   }
@@ -210,6 +218,11 @@ class ClusterRun {
           "TrainJob {0}: there is one of this name: choose another --name, or delete it with "
           "`kubectl delete trainjob {1} -n {2}`",
           job_.to_string(), job_.name, job_.ns);
+    if (error.code == ErrorCode::kTimeout || error.code == ErrorCode::kNetwork)
+      said.message += fmt::format(
+          ": it may exist all the same, without its code: `kubectl delete trainjob {} -n {}` "
+          "deletes it",
+          job_.name, job_.ns);
     if (error.code == ErrorCode::kForbidden)
       said.message += fmt::format(
           ": choose a namespace of yours with -n, or ask its admin for the role edit in {}",
@@ -221,7 +234,7 @@ class ClusterRun {
   std::vector<SignalSteps::Step> steps() {
     const std::string leaves = "a second interrupt leaves the job to itself";
     SignalSteps::Step first{"stopping: " + leaves, [this] { return stop(); }};
-    if (!options_.job.queue.empty())
+    if (is_queued_)
       first = {fmt::format("its queue would start it again: `kubectl delete trainjob {} -n {}` "
                            "ends it; {}",
                            job_.name, job_.ns, leaves),
@@ -249,6 +262,7 @@ class ClusterRun {
   FollowOptions follow_;
   ObjectKey job_;
   bool is_left_ = false;
+  bool is_queued_ = false;
   bool is_failed_ = false;
   SignalSteps signals_;
   kube::TaskGroup tasks_;
@@ -260,13 +274,17 @@ int refuse_run(const kube::Error& error, Console& console) {
   return is_unreached ? kExitNoCluster : kExitRefused;
 }
 
+void say_unknown(const FoundRuntime& runtime, Console& console) {
+  if (runtime.is_known) return;
+  say_line(console, fmt::format("{} {} is not built in and was not read: if it is for torch, the "
+                                "job needs annotation trainer.kubeflow.org/torch-launcher, or "
+                                "each node trains alone",
+                                runtime.choice.resource.kind, runtime.choice.name));
+}
+
 int print_run(const RunOptions& options, const RunDraft& draft, const FoundRuntime& runtime,
               Console& console) {
-  if (!runtime.is_known)
-    say_line(console, fmt::format("{} {} is not built in, and no cluster is asked: if it is for "
-                                  "torch, the job gets annotation "
-                                  "trainer.kubeflow.org/torch-launcher, too",
-                                  runtime.choice.resource.kind, runtime.choice.name));
+  say_unknown(runtime, console);
   RunObjects objects = make_objects(options, draft, runtime, options.cluster.ns);
   std::vector<Json> all = std::move(objects.config_maps);
   all.push_back(std::move(objects.job));
@@ -294,6 +312,7 @@ int run_in_cluster(const RunOptions& options, const Registry& registry, const Ru
   RunObjects objects = make_objects(options, draft, *runtime, ns);
   say_line(console, fmt::format("in namespace {}, with {} {}", ns, runtime->choice.resource.kind,
                                 runtime->choice.name));
+  say_unknown(*runtime, console);
   if (auto shown = show_plan(**cluster, registry, objects.job, console); !shown)
     return refuse_run(shown.error(), console);
   if (!is_wanted(options, console)) return kExitRefused;

@@ -34,12 +34,19 @@ class JobWaiter {
         goal_(std::move(goal)),
         options_(options),
         changed_(job.opened.cluster->io().get_executor()),
-        sink_({[this](const Json& object) { seen(object); },
+        sink_({[this](const Json& object) {
+                 is_listed_ = true;
+                 seen(object);
+               },
                [this](const std::string& uid) {
                  is_gone_ = is_gone_ || uid == uid_;
                  changed_.notify();
                },
-               [] {}}) {}
+               // The job may be deleted before the watch begins.
+               [this] {
+                 is_gone_ = is_gone_ || !is_listed_;
+                 changed_.notify();
+               }}) {}
 
   Task<int> run() {
     // A name that does not exist is an error, and no endless wait.
@@ -123,6 +130,7 @@ class JobWaiter {
   ObjectState state_;
   WaitVerdict verdict_ = WaitVerdict::kWaiting;
   bool is_gone_ = false;
+  bool is_listed_ = false;
   std::string reported_;
 };
 

@@ -49,12 +49,16 @@ std::string role_of(const kube::ObjectMeta& meta, const kube::StringMap& labels)
 class Reader {
  public:
   explicit Reader(const std::vector<Json>& running) {
+    asked_.is_admitted = !running.empty();
     for (const Json& pod : running) {
-      if (pod.get("spec").get_string("nodeName").empty() || kube::is_pod_over(pod)) continue;
+      const bool is_done = pod.get("status").get_string("phase") == "Succeeded";
+      const bool has_node = !pod.get("spec").get_string("nodeName").empty();
+      if (!is_done && kube::is_pod_over(pod)) continue;
       const auto meta = kube::ObjectMeta::of(pod);
-      bound_pods_.insert(meta.name);
+      const bool is_bound = is_done || has_node;
+      (is_bound ? bound_pods_ : made_pods_).insert(meta.name);
       const auto job = meta.labels.find(kJobNameLabel);
-      if (job != meta.labels.end()) ++bound_of_job_[job->second];
+      if (job != meta.labels.end()) ++(is_bound ? bound_of_job_ : made_of_job_)[job->second];
     }
   }
 
@@ -67,7 +71,9 @@ class Reader {
       asked_.gang_minimum = std::max(asked_.gang_minimum, object.get("spec").get_int("minMember"));
     if (kind == jobset::kKind) add_stages(object, stages_);
     if (kind == "Job") add_job(object, meta);
-    if (kind == "Pod") add_pods(object, meta, bound_pods_.contains(meta.name) ? 0 : 1);
+    if (kind == "Pod")
+      add_pods(object, meta, bound_pods_.contains(meta.name) ? 0 : 1,
+               made_pods_.contains(meta.name) ? 1 : 0);
   }
 
   Asked take() {
@@ -80,23 +86,27 @@ class Reader {
 
  private:
   void add_job(const Json& object, const kube::ObjectMeta& meta) {
-    ++asked_.jobs;
+    const auto bound = bound_of_job_.find(meta.name);
+    const auto made = made_of_job_.find(meta.name);
+    if (bound == bound_of_job_.end() && made == made_of_job_.end()) ++asked_.jobs;
     const Json& spec = object.get("spec");
     Json pod = spec.get("template");
     Json& labels = pod["metadata"]["labels"];
     for (const std::string_view key : {kJobNameLabel, kOldJobNameLabel}) labels.set(key, meta.name);
     const std::int64_t parallelism = spec.get_int("parallelism", 1);
     const std::int64_t pods = std::min(parallelism, spec.get_int("completions", parallelism));
-    const auto bound = bound_of_job_.find(meta.name);
-    add_pods(pod, meta, pods - (bound == bound_of_job_.end() ? 0 : bound->second));
+    add_pods(pod, meta, pods - (bound == bound_of_job_.end() ? 0 : bound->second),
+             made == made_of_job_.end() ? 0 : made->second);
   }
 
-  void add_pods(const Json& pod, const kube::ObjectMeta& meta, std::int64_t count) {
+  void add_pods(const Json& pod, const kube::ObjectMeta& meta, std::int64_t count,
+                std::int64_t made) {
     asked_.ns = meta.ns;
     Role role;
     role.pod = PodRequest::read(pod, meta.ns);
     role.name = role_of(meta, role.pod.labels);
     role.pods = std::max<std::int64_t>(count, 0);
+    role.made = std::min(made, role.pods);
     if (const auto at = stages_.find(role.name); at != stages_.end()) {
       role.first_stage = at->second.first;
       role.last_stage = at->second.last;
@@ -107,10 +117,12 @@ class Reader {
     add_label_keys(role.pod, keys);
     const auto same = std::ranges::find_if(
         asked_.roles, [&](const Role& each) { return are_alike(each, role, keys); });
-    if (same == asked_.roles.end())
+    if (same == asked_.roles.end()) {
       asked_.roles.push_back(std::move(role));
-    else
-      same->pods += role.pods;
+    } else {
+      same->pods = kube::saturating_add(same->pods, role.pods);
+      same->made = kube::saturating_add(same->made, role.made);
+    }
   }
 
   // Pods of one role differ in labels with their index, by which no constraint of theirs chooses.
@@ -130,8 +142,8 @@ class Reader {
 
   Asked asked_;
   std::map<std::string, Stages, std::less<>> stages_;  // by role
-  std::set<std::string, std::less<>> bound_pods_;
-  std::map<std::string, std::int64_t, std::less<>> bound_of_job_;
+  std::set<std::string, std::less<>> bound_pods_, made_pods_;
+  std::map<std::string, std::int64_t, std::less<>> bound_of_job_, made_of_job_;
 };
 
 }  // namespace

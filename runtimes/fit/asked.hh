@@ -17,6 +17,7 @@ struct Role {
   std::string name;
   PodRequest pod;
   std::int64_t pods = 0;
+  std::int64_t made = 0;  // pods among them that exist and have no node
   // A later stage begins when pods of an earlier one are complete. These pods run in the stages
   // from `first_stage` to `last_stage`.
   std::int64_t first_stage = 0;
@@ -29,14 +30,15 @@ struct Asked {
   std::int64_t stages = 1;
   std::int64_t gang_minimum = 0;  // pods that start together; 0: no gang was asked for
   std::string queue;              // Kueue's LocalQueue; "" for none
-  std::int64_t jobs = 0;          // objects of kind Job
+  std::int64_t jobs = 0;          // objects of kind Job that have no pod yet
+  bool is_admitted = false;       // pods exist, so the queue has admitted the job
 
   // Returns the pods of all roles that run in a stage.
   std::int64_t pods_of_stage(std::int64_t stage) const;
 };
 
 // `objects` are those that `trainer render --jobs` prints for one job. A pod of `running` that has
-// a node, and belongs to one of them, is not asked for.
+// a node or has succeeded, and belongs to one of them, is not asked for.
 Asked read_asked(const std::vector<kube::Json>& objects, const std::vector<kube::Json>& running);
 
 // Returns the resources that the roles request, and the keys of labels by which they choose pods.

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <map>
 
+#include "kube/model/saturating.hh"
 #include "runtimes/fit/holders.hh"
 
 namespace trainer::fit {
@@ -36,7 +37,8 @@ class Explainer {
     reason.role = role_.name;
     if (refused_.empty()) {
       reason.rule = name_of(Rule::kNodeAffinity);
-      reason.message = "the cluster has no nodes";
+      reason.message = world_.nodes().empty() ? "the cluster has no nodes"
+                                              : "no node is left beside the other pods of the job";
       return reason;
     }
     const Rule rule = refused_.rbegin()->first;
@@ -222,8 +224,8 @@ void Explainer::say_resources(Reason& reason) const {
   std::int64_t total = 0;
   std::int64_t most = 0;
   for (const World::State* state : nodes) {
-    free += world_.free(*state, scarce);
-    total += state->node->allocatable[scarce];
+    free = kube::saturating_add(free, world_.free(*state, scarce));
+    total = kube::saturating_add(total, state->node->allocatable[scarce]);
     most = std::max(most, world_.free(*state, scarce));
   }
   if (!is_now() && placed_ == 0) {
@@ -231,17 +233,19 @@ void Explainer::say_resources(Reason& reason) const {
     return;
   }
   // The world has the pods that were placed already.
-  const std::int64_t before = free + placed_ * requests[scarce];
+  const std::int64_t before =
+      kube::saturating_add(free, kube::saturating_multiply(placed_, requests[scarce]));
+  const std::int64_t wanted = kube::saturating_multiply(role_.pods, requests[scarce]);
   const std::string has =
       is_now() ? fmt::format("{} of {} {} are free on {}", table.print(scarce, before),
                              table.print(scarce, total), table.name(scarce),
                              count_of_nodes(nodes.size()))
                : fmt::format("{} {} are all that {} have", table.print(scarce, total),
                              table.name(scarce), count_of_nodes(nodes.size()));
-  reason.message = fmt::format("{} that the pods may go to; {} {} for {}", has,
-                               count_of_pods(role_.pods), role_.pods == 1 ? "asks" : "ask",
-                               table.print(scarce, requests[scarce] * role_.pods));
-  if (before >= requests[scarce] * role_.pods)
+  reason.message =
+      fmt::format("{} that the pods may go to; {} {} for {}", has, count_of_pods(role_.pods),
+                  role_.pods == 1 ? "asks" : "ask", table.print(scarce, wanted));
+  if (before >= wanted)
     reason.message += fmt::format(", {} each, and no node has so much left",
                                   table.print(scarce, requests[scarce]));
   if (is_now()) add_holders(world_, nodes, scarce, reason);

@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "kube/model/saturating.hh"
 #include "runtimes/fit/place.hh"
 
 namespace trainer::fit {
@@ -46,7 +47,9 @@ void add_holders(const World& world, const std::vector<const World::State*>& nod
       const PodGroup& group = snapshot.groups[index];
       if (group.requests[resource] <= 0 || group.is_of_node) continue;
       held[group.holder].first += count;
-      held[group.holder].second += count * group.requests[resource];
+      auto& amount = held[group.holder].second;
+      amount = kube::saturating_add(
+          amount, kube::saturating_multiply<std::int64_t>(count, group.requests[resource]));
     }
   }
   for (const auto& [holder, sums] : held) {

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "kube/model/saturating.hh"
+
 namespace trainer::fit {
 namespace {
 
@@ -12,7 +14,8 @@ Amounts sum_of(const Asked& asked, const ResourceTable& table) {
   for (const Role& role : asked.roles) {
     Amounts amounts = table.read(role.pod.requests);
     amounts[ResourceTable::kPods] = 1;
-    for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += amounts[i] * role.pods;
+    for (std::size_t i = 0; i < sums.size(); ++i)
+      sums[i] = kube::saturating_add(sums[i], kube::saturating_multiply(amounts[i], role.pods));
   }
   return sums;
 }
@@ -21,12 +24,13 @@ Amounts sum_of(const Asked& asked, const ResourceTable& table) {
 Verdict compare(const ClusterQueue& queue, const ClusterQueue::Flavor& flavor, std::size_t index,
                 std::int64_t asked) {
   const std::int64_t nominal = flavor.nominal[index];
-  if (flavor.reserved[index] + asked <= nominal) return Verdict::kFits;
+  const std::int64_t after = kube::saturating_add(flavor.reserved[index], asked);
+  if (after <= nominal) return Verdict::kFits;
   if (!queue.has_cohort) return asked <= nominal ? Verdict::kWaits : Verdict::kNever;
   const auto& borrowing = flavor.borrowing[index];
-  if (!borrowing || flavor.reserved[index] + asked <= nominal + *borrowing)
-    return Verdict::kUnknown;
-  return asked <= nominal + *borrowing ? Verdict::kWaits : Verdict::kNever;
+  const std::int64_t most = kube::saturating_add(nominal, borrowing.value_or(0));
+  if (!borrowing || after <= most) return Verdict::kUnknown;
+  return asked <= most ? Verdict::kWaits : Verdict::kNever;
 }
 
 QueueAnswer ask_flavor(const ClusterQueue& queue, const ClusterQueue::Group& group,
@@ -82,6 +86,9 @@ QueueAnswer kueue_quota(const Asked& asked, const ResourceTable& resources,
       QueueAnswer its = ask_flavor(queue, group, flavor, sums, resources);
       if (!best || its.verdict < best->verdict) best = std::move(its);
     }
+    // Kueue chooses a flavor for each role.
+    if (best && asked.roles.size() > 1 && group.flavors.size() > 1)
+      best->verdict = std::min(best->verdict, Verdict::kUnknown);
     if (best && best->verdict > worst.verdict) worst = std::move(*best);
   }
   return worst;

@@ -31,12 +31,12 @@ double score(const World::State& state, const Amounts& requests, Packing packing
 
 class RolePlacer {
  public:
-  RolePlacer(World& world, const Role& role, Packing packing)
+  RolePlacer(World& world, const Role& role, Packing packing, std::int64_t pods)
       : world_(world),
-        role_(role),
         group_(world.add_group(role)),
         rules_(role, world),
-        packing_(packing) {
+        packing_(packing),
+        pods_(pods) {
     for (std::size_t i = 0; i < world.nodes().size(); ++i)
       if (!RoleRules::find_obstacle_of_node(role.pod, *world.nodes()[i].node))
         candidates_.push_back(i);
@@ -61,7 +61,7 @@ class RolePlacer {
     std::priority_queue<std::pair<double, std::size_t>> queue;
     for (const std::size_t node : candidates_) queue.emplace(score_of(node), node);
     std::int64_t placed = 0;
-    while (placed < role_.pods && !queue.empty()) {
+    while (placed < pods_ && !queue.empty()) {
       const std::size_t node = queue.top().second;
       queue.pop();
       if (rules_.find_obstacle_of_pods(world_.nodes()[node])) continue;
@@ -73,7 +73,7 @@ class RolePlacer {
   }
 
   std::int64_t run_anywhere(std::map<std::size_t, std::int64_t>& by_node) {
-    for (std::int64_t placed = 0; placed < role_.pods; ++placed) {
+    for (std::int64_t placed = 0; placed < pods_; ++placed) {
       std::optional<std::pair<double, std::size_t>> best;
       for (const std::size_t node : candidates_) {
         if (rules_.find_obstacle_of_pods(world_.nodes()[node])) continue;
@@ -83,14 +83,14 @@ class RolePlacer {
       if (!best) return placed;
       put(best->second, by_node);
     }
-    return role_.pods;
+    return pods_;
   }
 
   World& world_;
-  const Role& role_;
   const PodGroup& group_;
   RoleRules rules_;
   Packing packing_;
+  const std::int64_t pods_;
   std::vector<std::size_t> candidates_;
 };
 
@@ -146,9 +146,20 @@ std::int64_t Placement::placed_of(const Role& role) const {
 Placement place(const Snapshot& snapshot, World::Pods pods, std::vector<const Role*> roles,
                 Packing packing) {
   Placement placement{World(snapshot, pods), packing, std::move(roles), {}, {}};
-  for (const Role* role : placement.roles) {
-    const std::int64_t placed = RolePlacer(placement.world, *role, packing).run(placement.by_node);
-    placement.placed.push_back(placed);
+  placement.placed.assign(placement.roles.size(), 0);
+  // A role may have to be near one that is placed after it.
+  for (bool again = true; again;) {
+    again = false;
+    for (std::size_t i = 0; i < placement.roles.size(); ++i) {
+      const Role& role = *placement.roles[i];
+      const std::int64_t left = role.pods - placement.placed[i];
+      if (left <= 0) continue;
+      const std::int64_t more =
+          RolePlacer(placement.world, role, packing, left).run(placement.by_node);
+      placement.placed[i] += more;
+      again |= more > 0 && placement.roles.size() > 1 && placement.find_incomplete() != nullptr &&
+               !placement.find_incomplete()->pod.affinity.empty();
+    }
   }
   return placement;
 }

@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "kube/model/saturating.hh"
 #include "runtimes/fit/explain.hh"
 #include "runtimes/fit/kueue_quota.hh"
 #include "runtimes/fit/place.hh"
@@ -80,7 +81,8 @@ std::string find_narrower(const Snapshot& snapshot, const Placement& emptied, co
     if (!is_device(table.name(i)) || requests[i] <= most[i] || most[i] <= 0) continue;
     if (emptied.placed_of(role) > 0) continue;
     Role narrow = role;
-    narrow.pods = (role.pods * requests[i] + most[i] - 1) / most[i];
+    narrow.pods = kube::saturating_multiply(role.pods, requests[i]) / most[i];
+    narrow.pods += narrow.pods * most[i] < kube::saturating_multiply(role.pods, requests[i]);
     narrow.pod.requests[table.name(i)] = kube::Quantity::of(most[i]);
     const std::string each = fmt::format("with {} {} each", table.print(i, most[i]), table.name(i));
     const Placement now = try_to_place(snapshot, World::Pods::kRunning, {&narrow});
@@ -93,6 +95,51 @@ std::string find_narrower(const Snapshot& snapshot, const Placement& emptied, co
                        count_of_pods(later), each);
   }
   return {};
+}
+
+// Returns whether the pods of the role find no places, whatever else there is.
+bool is_alone_impossible(const Snapshot& snapshot, const Role& role) {
+  constexpr std::size_t kMaxDomains = 64;  // of more it is not known
+  Role alone = role;
+  if (!alone.pod.affinity.empty() || alone.pod.spread.size() > 1) alone.pod.spread.clear();
+  const auto is_placed = [&snapshot](const Role& each) {
+    return try_to_place(snapshot, World::Pods::kEmptied, {&each}).find_incomplete() == nullptr;
+  };
+  if (alone.pod.affinity.size() > 1) alone.pod.affinity.clear();
+  if (alone.pod.affinity.empty()) return !is_placed(alone);
+  // The first pod chooses the domain in which all the others are.
+  const std::string& key = alone.pod.affinity.front().topology_key;
+  std::set<std::string> domains;
+  for (const Node& node : snapshot.nodes)
+    if (const auto at = node.labels.find(key); at != node.labels.end()) domains.insert(at->second);
+  if (domains.size() > kMaxDomains) return false;
+  return std::ranges::none_of(domains, [&](const std::string& domain) {
+    Role inside = alone;
+    inside.pod.node_selector[key] = domain;
+    return is_placed(inside);
+  });
+}
+
+// Nodes were chosen one after the other, so another choice may do where this one has failed. It is
+// certain that none does if one role finds no places by itself, or if the sum is too large.
+bool is_impossible(const Snapshot& snapshot, const std::vector<const Role*>& roles) {
+  const World world(snapshot, World::Pods::kEmptied);
+  for (std::size_t i = 0; i < snapshot.resources.size(); ++i) {
+    std::int64_t asked = 0;
+    std::int64_t free = 0;
+    for (const Role* role : roles)
+      asked = kube::saturating_add(
+          asked,
+          kube::saturating_multiply(role->pods, snapshot.resources.read(role->pod.requests)[i]));
+    for (const World::State& state : world.nodes())
+      if (std::ranges::any_of(roles, [&state](const Role* role) {
+            return !RoleRules::find_obstacle_of_node(role->pod, *state.node);
+          }))
+        free = kube::saturating_add(free, world.free(state, i));
+    if (asked > free) return true;
+  }
+  return std::ranges::any_of(
+      roles, [&snapshot](const Role* role) { return is_alone_impossible(snapshot, *role); });
 }
 
 StageAnswer plan_nodes(const Snapshot& snapshot, const std::vector<const Role*>& roles) {
@@ -111,7 +158,7 @@ StageAnswer plan_nodes(const Snapshot& snapshot, const std::vector<const Role*>&
   }
   const Placement emptied = try_to_place(snapshot, World::Pods::kEmptied, roles);
   if (const Role* never = emptied.find_incomplete()) {
-    answer.verdict = Verdict::kNever;
+    answer.verdict = is_impossible(snapshot, roles) ? Verdict::kNever : Verdict::kUnknown;
     Reason reason = explain(emptied, *never, World::Pods::kEmptied);
     if (std::string narrower = find_narrower(snapshot, emptied, *never); !narrower.empty())
       reason.change = std::move(narrower);
@@ -153,7 +200,7 @@ void add_asked(const Asked& asked, const ResourceTable& table, PlanAnswer& answe
     RoleRequest request{role.name, role.pods, {}};
     const Amounts amounts = table.read(role.pod.requests);
     for (std::size_t i = 0; i < table.size(); ++i) {
-      sums[i] += amounts[i] * role.pods;
+      sums[i] = kube::saturating_add(sums[i], kube::saturating_multiply(amounts[i], role.pods));
       if (amounts[i] > 0) request.requests.emplace_back(table.name(i), table.print(i, amounts[i]));
     }
     answer.roles.push_back(std::move(request));
@@ -168,7 +215,7 @@ void add_asked(const Asked& asked, const ResourceTable& table, PlanAnswer& answe
 }
 
 void add_undecided(const Asked& asked, const Snapshot& snapshot, PlanAnswer& answer) {
-  if (!asked.queue.empty())
+  if (!asked.queue.empty() && !asked.is_admitted)
     answer.undecided.push_back(fmt::format(
         "the queue {} of Kueue decides first: {}", asked.queue,
         snapshot.queue_unread.empty()

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtimes/views/labels.hh"
+
 namespace trainer::fit {
 namespace {
 
@@ -98,8 +100,14 @@ void add_undecided_volumes(const Json& spec, std::vector<std::string>& undecided
   }
 }
 
-std::vector<std::string> find_undecided(const Json& spec) {
+std::vector<std::string> find_undecided(const Json& pod) {
+  const Json& spec = pod.get("spec");
   std::vector<std::string> undecided;
+  if (const std::string_view key =
+          pod.get_path({"metadata", "annotations"}).get_string(jobset::kExclusiveTopologyKey);
+      !key.empty())
+    undecided.push_back(fmt::format(
+        "exclusive-topology: each Job has a {} of its own, which is not computed", key));
   add_undecided_volumes(spec, undecided);
   for (const Json& claim : spec.get_array("resourceClaims"))
     undecided.push_back(
@@ -207,7 +215,7 @@ PodRequest PodRequest::read(const Json& pod, const std::string& ns) {
   }
   read.ports = read_host_ports(pod);
   read.spread = read_spread(spec, read.labels);
-  read.undecided = find_undecided(spec);
+  read.undecided = find_undecided(pod);
   read.affinity = read_pod_terms(pod, "podAffinity", ns, &read.undecided);
   read.anti_affinity = read_pod_terms(pod, "podAntiAffinity", ns, &read.undecided);
   read.priority_class = spec.get_string("priorityClassName");

@@ -55,7 +55,7 @@ std::vector<QuotaReason> resource_quota(const Asked& asked, std::int64_t stage,
     if (!is_counted) continue;
     for (auto& [name, amount] : counted(role.pod)) {
       Quantity all = amount;
-      sum[name] += (all *= role.pods);
+      sum[name] += (all *= role.pods - role.made);
     }
   }
   std::vector<QuotaReason> reasons;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "kube/model/saturating.hh"
+
 namespace trainer::fit {
 namespace {
 
@@ -22,9 +24,12 @@ std::int64_t World::scored_memory(const Amounts& requests) {
 }
 
 void World::add(const Amounts& requests, std::int64_t count, State& state) {
-  for (std::size_t i = 0; i < state.used.size(); ++i) state.used[i] += requests[i] * count;
-  state.scored_cpu += scored_cpu(requests) * count;
-  state.scored_memory += scored_memory(requests) * count;
+  const auto add_to = [count](std::int64_t& sum, std::int64_t each) {
+    sum = kube::saturating_add(sum, kube::saturating_multiply(each, count));
+  };
+  for (std::size_t i = 0; i < state.used.size(); ++i) add_to(state.used[i], requests[i]);
+  add_to(state.scored_cpu, scored_cpu(requests));
+  add_to(state.scored_memory, scored_memory(requests));
 }
 
 World::World(const Snapshot& snapshot, Pods pods) : snapshot_(&snapshot) {
@@ -64,7 +69,8 @@ void World::place(std::size_t node, const PodGroup& group) {
 }
 
 std::int64_t World::free(const State& state, std::size_t resource) const {
-  return std::max<std::int64_t>(state.node->allocatable[resource] - state.used[resource], 0);
+  return std::max<std::int64_t>(
+      kube::saturating_add(state.node->allocatable[resource], -state.used[resource]), 0);
 }
 
 }  // namespace trainer::fit

@@ -13,7 +13,7 @@ class RestartLoop {
   // The ranks of attempt `from`, which made `steps` and `batches` (-1: unknown), are replaced by
   // those of `to`. Ranks that nothing was heard of come between the two if `to` is not the next.
   void note(Attempt from, Attempt to, std::int64_t steps, std::int64_t batches) {
-    const bool is_known = from.first == to.first && (steps >= 0 || batches >= 0);
+    const bool is_known = from.first == to.first && from < to && (steps >= 0 || batches >= 0);
     const bool is_same = repeats_ > 0 && steps == steps_ && batches == batches_;
     repeats_ = !is_known ? 0 : is_same && to.second == from.second + 1 ? repeats_ + 1 : 1;
     steps_ = steps;

@@ -107,6 +107,11 @@ void Watch::take_rank(Message& message, const Sender& sender, SteadyTime now) {
   // A job of which nothing was heard may have been frozen, with the clock of its processes going
   // on; its time begins again.
   if (now - rank_heard_at_ > limits_.silence() && !ranks_.empty()) awake_at_ = now;
+  // Other pods after a silence: the job was suspended, and no number says so.
+  if (const auto known = ranks_.find(said.rank); known != ranks_.end() &&
+                                                 known->second.sender.uid != sender.uid &&
+                                                 now - rank_heard_at_ > limits_.silence())
+    restart(attempt_, now);
   rank_heard_at_ = now;
   const auto [entry, is_new] = ranks_.try_emplace(said.rank);
   Rank& rank = entry->second;

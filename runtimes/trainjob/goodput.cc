@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string_view>
 #include <utility>
 
+#include "kube/model/saturating.hh"
 #include "runtimes/trainjob/conditions.hh"
 
 namespace trainer {
@@ -21,6 +23,7 @@ constexpr std::string_view kStalled = "stalled";
 
 // Steps are not news: while old ones are made again, their number is looked up.
 constexpr seconds kRecomputedPause{5};
+constexpr std::int64_t kMaxStep = std::int64_t{1} << 40;
 // A stall is found later than it begins.
 constexpr std::chrono::minutes kUnsettled{10};
 
@@ -38,6 +41,13 @@ bool has_steps(std::string_view use) {
   return use == kProductive || use == kRecomputed || use == kStalled;
 }
 
+// Without heartbeats the steps go on.
+std::string_view known_use(std::string_view use) {
+  for (const Use& each : kUses)
+    if (each.name == use && has_steps(use)) return each.name;
+  return kStarting;
+}
+
 std::int64_t seconds_between(kube::Time from, kube::Time to) {
   return std::max<std::int64_t>(std::chrono::duration_cast<seconds>(to - from).count(), 0);
 }
@@ -46,7 +56,8 @@ std::int64_t seconds_between(kube::Time from, kube::Time to) {
 void count_until(GoodputStatus& goodput, kube::Time at) {
   for (const Use& use : kUses)
     if (use.name == goodput.current)
-      goodput.*use.member += seconds_between(goodput.since.value_or(at), at);
+      goodput.*use.member = kube::saturating_add(goodput.*use.member,
+                                                 seconds_between(goodput.since.value_or(at), at));
   goodput.since = at;
 }
 
@@ -55,10 +66,15 @@ std::int64_t first_step(const GoodputStatus& goodput, const stall::Position& pos
   return position.has_loaded ? goodput.checkpoint : 0;
 }
 
+// Ranks report what they like, and attempts add it up.
+std::int64_t step_after(std::int64_t first, std::int64_t count) {
+  return std::min(kube::saturating_add(first, count), kMaxStep);
+}
+
 void end_attempt(GoodputStatus& goodput, const stall::Position& position) {
   const std::int64_t first = first_step(goodput, position);
-  goodput.step = std::max(goodput.step, first + position.steps);
-  if (position.saved >= 0) goodput.checkpoint = first + position.saved;
+  goodput.step = std::max(goodput.step, step_after(first, position.steps));
+  if (position.saved >= 0) goodput.checkpoint = step_after(first, position.saved);
 }
 
 std::string_view use_of(const HeartbeatFacts* heartbeats, const TrainJobStatus& after,
@@ -68,10 +84,10 @@ std::string_view use_of(const HeartbeatFacts* heartbeats, const TrainJobStatus& 
     return kQueued;
   if (after.phase != "Running") return kStarting;
   if (after.stall) return kStalled;
-  if (!heartbeats) return has_steps(goodput.current) ? goodput.current : kStarting;
+  if (!heartbeats) return known_use(goodput.current);
   if (!heartbeats->stepped_at) return kStarting;
   const stall::Position& position = heartbeats->position;
-  const bool is_known = first_step(goodput, position) + position.steps < goodput.step;
+  const bool is_known = step_after(first_step(goodput, position), position.steps) < goodput.step;
   return is_known ? kRecomputed : kProductive;
 }
 
@@ -92,7 +108,8 @@ GoodputStatus begun(const TrainJobObserved& observed, const TrainJobStatus& afte
 kube::Time time_of_new_steps(const GoodputStatus& goodput, const HeartbeatFacts& heartbeats) {
   const kube::Time since = goodput.since.value_or(*heartbeats.stepped_at);
   const std::int64_t made = std::max<std::int64_t>(heartbeats.position.steps, 1);
-  const std::int64_t again = goodput.step - first_step(goodput, heartbeats.position);
+  const std::int64_t again =
+      std::clamp<std::int64_t>(goodput.step - first_step(goodput, heartbeats.position), 0, made);
   const std::chrono::duration<double> took = *heartbeats.stepped_at - since;
   return since + std::chrono::duration_cast<std::chrono::microseconds>(
                      took * static_cast<double>(again) / static_cast<double>(made));
@@ -143,6 +160,7 @@ std::optional<seconds> settle_goodput(const TrainJobObserved& observed,
     use = use_of(heartbeats, after, goodput);
   }
   const kube::Time now = observed.now.whole_seconds();
+  if (!goodput.since) goodput.since = now;
   if (use != goodput.current) {
     count_until(goodput, time_of_change(observed, after, goodput, use));
     goodput.current = use;
@@ -157,9 +175,12 @@ std::optional<seconds> settle_goodput(const TrainJobObserved& observed,
 
 std::string describe(const GoodputStatus& goodput) {
   std::int64_t total = 0;
-  for (const Use& use : kUses) total += goodput.*use.member;
+  for (const Use& use : kUses) total = kube::saturating_add(total, goodput.*use.member);
   std::string text;
-  if (total > 0) text = fmt::format("goodput {} %: ", goodput.productive * 100 / total);
+  if (total > 0)
+    text = fmt::format(
+        "goodput {:.0f} %: ",
+        std::floor(100.0 * static_cast<double>(goodput.productive) / static_cast<double>(total)));
   const char* separator = "";
   for (const Use& use : kUses) {
     const std::int64_t took = goodput.*use.member;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "kube/model/saturating.hh"
 #include "runtimes/lifecycle/reason.hh"
 #include "runtimes/pipeline/failure_policy.hh"
 #include "runtimes/trainjob/conditions.hh"
@@ -34,7 +35,8 @@ void settle_process_restarts(const TrainJobObserved& observed, const JobSet* job
     const std::int32_t earlier = earlier_restarts(last ? &*last : nullptr, heartbeats, counted);
     plan.process_restarts =
         ProcessRestartCount{heartbeats.restarts, heartbeats.process_restarts, earlier};
-    status.processRestarts = std::max(counted, earlier + heartbeats.process_restarts);
+    status.processRestarts =
+        std::max(counted, kube::saturating_add(earlier, heartbeats.process_restarts));
     if (heartbeats.restarts_at_one_step >= kMaxRestartsAtOneStep)
       fail(status, reasons::kProcessesKeepFailing,
            fmt::format("processes were started again {} times in a row in their pods, each time at "

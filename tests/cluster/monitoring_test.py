@@ -77,6 +77,12 @@ def jobset(name, **spec):
     return {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": {"name": name}, "spec": {"replicatedJobs": jobs, **spec}}
 
 
+def spend(cluster, seconds):
+    """The job `runs` has been productive for so long; no rank of it reports, so that the controller adds nothing."""
+    status = {"goodput": {"productive": seconds, "current": "productive", "since": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}}
+    cluster.kubectl("patch", "trainjob/runs", "--subresource=status", "--type=merge", "-p", json.dumps({"status": status}))
+
+
 def play(cluster):
     """Jobs of all APIs in several phases; one is blocked, one was restarted, some wait for machines, one for its image."""
     cluster.apply(jobset("taken", suspend=True), jobset("own-runs"), jobset("own-fails"))
@@ -95,6 +101,7 @@ def play(cluster):
             set_pods(cluster, f"jobset.sigs.k8s.io/jobset-name={name}", ends)
     set_pods(cluster, "jobset.sigs.k8s.io/jobset-name=pulls", "Pending", containerStatuses=[
         {"name": "node", "image": "x", "imageID": "", "ready": False, "restartCount": 0, "state": {"waiting": {"reason": "ErrImagePull"}}}])
+    spend(cluster, 10)
     for name in ("own-runs", "own-fails"):
         set_pods(cluster, f"jobset.sigs.k8s.io/jobset-name={name}", "Running")
         wait_until(f"{name} runs", lambda name=name: cluster.get("jobset", name)["status"]["replicatedJobsStatus"][0]["ready"] == 1)
@@ -319,6 +326,7 @@ def test_every_query_returns_what_the_run_did(cluster):
     with observed(cluster) as (controller, prometheus):
         play(cluster)
         check_values(cluster, prometheus)
+        spend(cluster, 50)
         time.sleep(8)   # rates are made of scrapes that lie apart
 
         for title, query in panels():

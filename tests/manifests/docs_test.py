@@ -17,7 +17,7 @@ from pages import API, KINDS, ROOT, TRAINER
 
 KUBECTL = os.environ.get("KUBECTL", "kubectl")
 # Other programs, whose flags are not checked.
-OTHERS = {"cd", "cp", "curl", "eval", "grep", "head", "helm", "meson", "podman", "python3", "sed", "skopeo", "sort", "tail", "ssh"}
+OTHERS = {"cd", "cp", "curl", "eval", "grep", "head", "helm", "meson", "podman", "python3", "sed", "skopeo", "sort", "source", "tail", "ssh"}
 GROUPS = {"config", "create", "rollout"}    # of kubectl: their subcommands have the flags
 OFFLINE = {"blueprints", "crds", "rbac", "render", "runtimes", "version"}
 KUBECTL_OPTIONS = set()    # of every subcommand
@@ -79,7 +79,7 @@ def check_command(block, words, files):
         known = flags_of(KUBECTL, *words[at:at + depth])
         check(block, known is not None, f"kubectl has no {words[at]}")
         if "-f" in words and words[at] != "logs" and block.page in pages.USERS:
-            check(block, words[words.index("-f") + 1] in files, f"the page has no {words[words.index('-f') + 1]}")
+            check(block, words[words.index("-f") + 1] in {"-", *files}, f"the page has no {words[words.index('-f') + 1]}")
     else:
         is_here = words[0].startswith("./") and (ROOT / words[0]).is_file()
         check(block, is_here or words[0] in OTHERS, f"unknown program {words[0]}")

@@ -6,6 +6,7 @@
 
 #include "api/api.hh"
 #include "controller/kinds/common/devices.hh"
+#include "kube/model/json_text.hh"
 #include "kube/model/saturating.hh"
 #include "runtimes/jobset/admission.hh"
 #include "runtimes/jobset/names.hh"
@@ -86,12 +87,30 @@ tl::expected<ObjectState, FieldErrors> read_state(const Json& object, std::strin
   return state;
 }
 
+// A small JobSet may have very many Jobs with large templates.
+constexpr std::int64_t kMaxTextOfJobs = std::int64_t{64} << 20;
+
+FieldErrors check_size_of_jobs(const Json& jobset) {
+  std::int64_t bytes = 0;
+  for (const Json& job : jobset.get("spec").get_array("replicatedJobs")) {
+    const auto size = static_cast<std::int64_t>(kube::print_json(job.get("template")).size());
+    bytes =
+        kube::saturating_add(bytes, kube::saturating_multiply(job.get_int("replicas", 1), size));
+  }
+  if (bytes <= kMaxTextOfJobs) return {};
+  return {kube::invalid("spec.replicatedJobs", bytes,
+                        fmt::format("all Jobs together are more than {} MiB of JSON: they are not "
+                                    "made here, set fewer replicas or leave out the Jobs",
+                                    kMaxTextOfJobs >> 20))};
+}
+
 }  // namespace
 
 FieldErrors add_jobs(const Json& object, const FeatureGates& gates,
                      jobset::JobDecorators decorators, Rendered& rendered) {
   const auto jobset = read_jobset(object);
   if (!jobset) return jobset.error();
+  if (FieldErrors errors = check_size_of_jobs(object); !errors.empty()) return errors;
   if (auto service = jobset::headless_service(*jobset))
     rendered.objects.push_back({std::move(*service), {}});
   for (Json& job : jobset::all_jobs(*jobset, jobset_gates(gates), decorators))

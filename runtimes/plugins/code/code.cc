@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -103,11 +104,19 @@ kube::Json unpacker_of(const kube::Json& container, const std::string& directory
   return made;
 }
 
+// Returns the path in its shortest form.
+std::string normal_path(std::string_view path) {
+  std::string text = std::filesystem::path(path).lexically_normal().string();
+  while (text.size() > 1 && text.ends_with('/')) text.pop_back();
+  while (text.starts_with("//")) text.erase(0, 1);
+  return text;
+}
+
 void check_directory(const Draft& draft, kube::FieldErrors& errors) {
   const auto setting = find_setting(draft, kWorkingDirKey);
   if (!setting) return;
   const std::string path = "/" + std::string(setting->value) + "/";
-  const bool is_path = setting->value.starts_with('/') && setting->value.size() > 1 &&
+  const bool is_path = setting->value.starts_with('/') && normal_path(setting->value) != "/" &&
                        path.find("/../") == path.npos &&
                        setting->value.find_first_of(":,") == setting->value.npos;
   if (!is_path)
@@ -119,9 +128,9 @@ void check_directory(const Draft& draft, kube::FieldErrors& errors) {
 
 // The volume with the code would hide the one that the runtime or a patch mounts there.
 void check_mounts(const Draft& draft, const Setting& setting, kube::FieldErrors& errors) {
-  const std::string directory = directory_of(draft);
+  const std::string directory = normal_path(directory_of(draft));
   for (const kube::Json& mount : draft.trainer_container().get_array("volumeMounts"))
-    if (mount.get_string("mountPath") == directory)
+    if (normal_path(mount.get_string("mountPath")) == directory)
       errors.push_back(kube::invalid(
           setting.path, setting.value,
           "the code is unpacked into {}, where volume \"{}\" is mounted: name another directory by "

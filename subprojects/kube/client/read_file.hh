@@ -13,7 +13,11 @@ namespace kube {
 inline Result<std::string> read_file(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   if (!in) return fail(ErrorCode::kNotFound, path + " cannot be read");
-  return std::string((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  try {
+    return std::string((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  } catch (const std::ios_base::failure&) {  // a folder, or an error of the disk
+    return fail(ErrorCode::kNotFound, path + " cannot be read");
+  }
 }
 
 }  // namespace kube

@@ -169,6 +169,16 @@ class ConfigMaker {
     return words;
   }
 
+  // torchrun's dynamic rendezvous makes the store of the processes where index 0 is by the name of
+  // its host. Here that is the machine's, which does not lead to the address of the pod. The static
+  // one takes PET_MASTER_ADDR, and restarts processes, too.
+  static void use_static_rendezvous(kube::StringMap& variables) {
+    const auto backend = variables.find("PET_RDZV_BACKEND");
+    if (backend == variables.end() || backend->second != "c10d") return;
+    for (const char* name : {"PET_RDZV_BACKEND", "PET_RDZV_ENDPOINT", "PET_RDZV_CONF"})
+      variables.erase(name);
+  }
+
   kube::StringMap environment_of(const kube::StringMap& declared) const {
     kube::StringMap all = node_.environment;
     all["HOSTNAME"] = place_.name.hostname;
@@ -177,6 +187,7 @@ class ConfigMaker {
     const std::string packages = (place_.volumes.pod / kScratch / ".packages").native();
     all["PIP_TARGET"] = packages;
     for (const auto& [name, value] : declared) all[name] = value;
+    if (node_.tier == Tier::kPorts) use_static_rendezvous(all);
     std::string& path = all["PYTHONPATH"];
     path += (path.empty() ? "" : ":") + packages;
     all[std::string(kPodMarker)] = config_.uid;
