@@ -99,7 +99,7 @@ std::string find_narrower(const Snapshot& snapshot, const Placement& emptied, co
 
 // Returns whether the pods of the role find no places, whatever else there is.
 bool is_alone_impossible(const Snapshot& snapshot, const Role& role) {
-  constexpr std::size_t kMaxDomains = 64;  // of more it is not known
+  constexpr std::size_t kMaxDomains = 64;  // more of them would take long
   Role alone = role;
   if (!alone.pod.affinity.empty() || alone.pod.spread.size() > 1) alone.pod.spread.clear();
   const auto is_placed = [&snapshot](const Role& each) {

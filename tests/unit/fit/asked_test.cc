@@ -62,7 +62,10 @@ TEST_CASE("pods that have a node are not asked for", "[fit]") {
   const Asked asked = read_asked({job("j", 3), worker(0), worker(1)}, running);
   REQUIRE(asked.roles.size() == 2);
   CHECK(asked.roles[0].pods == 2);
+  CHECK(asked.roles[0].made == 1);
   CHECK(asked.roles[1].pods == 1);
+  CHECK(asked.jobs == 0);
+  CHECK(asked.is_admitted);
 }
 
 TEST_CASE("pods that wait for the end of others run in a later stage", "[fit]") {

@@ -47,6 +47,55 @@ TEST_CASE("pods that fit are spread over nodes", "[fit]") {
   CHECK(answer.nodes[0].resources[1].allocatable == "4");
 }
 
+TEST_CASE("never is said only if it is certain", "[fit]") {
+  // Three roles, of which no order of choice one by one finds the packing.
+  TestCluster cluster;
+  cluster.node("a", "{status: {allocatable: {cpu: 10}}}")
+      .node("b", "{status: {allocatable: {cpu: 10}}}")
+      .node("c", "{status: {allocatable: {cpu: 20}}}");
+  CHECK(cluster
+            .plan({job("two", 2, asks("{cpu: 4}")), job("four", 4, asks("{cpu: 3}")),
+                   job("one", 1, asks("{cpu: 20}"))})
+            .verdict != Verdict::kNever);
+  CHECK(cluster
+            .plan({job("two", 2, asks("{cpu: 4}")), job("four", 4, asks("{cpu: 3}")),
+                   job("one", 1, asks("{cpu: 21}"))})
+            .verdict == Verdict::kNever);
+}
+
+TEST_CASE("pods near each other choose any zone", "[fit]") {
+  TestCluster cluster;
+  for (const char* name : {"a1", "a2", "b1", "b2", "b3", "b4"})
+    cluster.node(name, std::string("{metadata: {labels: {zone: ") + name[0] + "}}}");
+  const auto near = [](int pods) {
+    return job("j", pods,
+               "{metadata: {labels: {app: j}}, spec: {affinity: {podAffinity: "
+               "{requiredDuringSchedulingIgnoredDuringExecution: [{labelSelector: {matchLabels: "
+               "{app: j}}, topologyKey: zone}]}}, containers: [{name: c, resources: {requests: "
+               "{nvidia.com/gpu: 4}}}]}}");
+  };
+  CHECK(cluster.plan({near(4)}).verdict != Verdict::kNever);
+  CHECK(cluster.plan({near(5)}).verdict == Verdict::kNever);
+}
+
+TEST_CASE("a role may be near one that is placed after it", "[fit]") {
+  TestCluster cluster;
+  cluster.node("a", "{metadata: {labels: {zone: z}}}");
+  const Json launcher =
+      job("launcher", 1,
+          "{spec: {affinity: {podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: "
+          "[{labelSelector: {matchLabels: {app: w}}, topologyKey: zone}]}}}}");
+  CHECK(cluster.plan({launcher, job("w", 1, "{metadata: {labels: {app: w}}}")}).verdict ==
+        Verdict::kFits);
+}
+
+TEST_CASE("numbers without sense do not wrap", "[fit]") {
+  TestCluster cluster;
+  cluster.node("a");
+  CHECK(cluster.plan({job("j", 2, asks("{memory: 9223372036854775807}"))}).verdict ==
+        Verdict::kNever);
+}
+
 TEST_CASE("large pods after small ones find a place by packing", "[fit]") {
   TestCluster cluster;
   cluster.node("a").node("b");

@@ -42,6 +42,16 @@ TEST_CASE("reports of a higher attempt replace all of a lower one") {
   CHECK(steps_after(job, job.ranks[1], 1) == 1);
 }
 
+TEST_CASE("other pods after a silence begin from nothing, as after a suspension") {
+  Job job(2);
+  CHECK(steps_after(job, job.ranks[0], 50) == 50);
+  job.now += seconds(600);
+  CHECK(steps_after(job, job.ranks[0], 51) == 51);
+  job.now += seconds(600);
+  job.ranks[0].sender.uid += "-next";
+  CHECK(steps_after(job, job.ranks[0], 2) == 2);
+}
+
 // All ranks go on as new processes. Those of `counted` nodes report a restart more.
 void restart(Job& job, std::vector<int>& counts, const std::set<std::size_t>& counted) {
   for (std::size_t i = 0; i < job.ranks.size(); ++i) {

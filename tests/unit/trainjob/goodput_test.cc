@@ -253,6 +253,22 @@ TEST_CASE("each second of a job counts for one use, whatever happens", "[goodput
   }
 }
 
+TEST_CASE("steps that ranks make up do not overflow", "[goodput]") {
+  ReportingJob job;
+  for (std::int32_t attempt = 1; attempt < 12; ++attempt) {
+    job.facts.position = {std::int64_t{1} << 60, std::int64_t{1} << 60, true};
+    job.facts.stepped_at = job.world.now;
+    job.world.settle();
+    job.world.advance(seconds(10));
+    job.restart(attempt);
+    job.run(attempt);
+    job.facts.restarts = attempt;
+  }
+  const Json& goodput = job.world.status().get("goodput");
+  CHECK(goodput.get_int("step") == std::int64_t{1} << 40);
+  CHECK(goodput.get_int("checkpoint") == std::int64_t{1} << 40);
+}
+
 TEST_CASE("the goodput has a text", "[goodput]") {
   GoodputStatus goodput;
   goodput.productive = 3 * 3600;
