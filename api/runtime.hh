@@ -29,7 +29,19 @@ struct EnvInjection {
   static void describe(D& d);
 };
 
+// The number of nodes may change while a job runs (docs/users/elastic.md). The names are those of
+// Trainer v2.1, whose v2.2 removed them.
+struct TorchElasticPolicy {
+  std::optional<std::int32_t> minNodes;
+  std::optional<std::int32_t> maxNodes;
+  std::optional<std::int32_t> maxRestarts;
+  kube::Json unknown;
+  template <class D>
+  static void describe(D& d);
+};
+
 struct TorchPolicy {
+  std::optional<TorchElasticPolicy> elasticPolicy;
   std::optional<IntOrString> numProcPerNode;  // an extension: "auto", "gpu" or "cpu"
   std::optional<std::string> launcher;        // an extension: "torchrun" or "env"
   std::optional<EnvInjection> envInjection;

@@ -239,6 +239,18 @@ struct GoodputStatus {
   friend bool operator==(const GoodputStatus&, const GoodputStatus&) = default;
 };
 
+// The number of nodes of the job may change between these while it runs. The subresource `scale`
+// needs the selector: it selects the pods of the nodes.
+struct ElasticStatus {
+  std::int32_t minNodes = 1;
+  std::int32_t maxNodes = 1;
+  std::string selector;
+  kube::Json unknown;
+  template <class D>
+  static void describe(D& d);
+  friend bool operator==(const ElasticStatus&, const ElasticStatus&) = default;
+};
+
 struct TrainJobStatus {
   std::vector<kube::Condition> conditions;
   std::vector<JobStatus> jobsStatus;
@@ -249,6 +261,7 @@ struct TrainJobStatus {
   std::string reason;   // CamelCase, why the job is in this phase
   std::string message;  // the reason as a sentence
   std::optional<NodesStatus> nodes;
+  std::optional<ElasticStatus> elastic;
   std::int32_t restarts = 0;
   std::optional<std::int32_t> executionAttempts;
   std::string restartBudget;  // "1/3", see restart_budget(); "" if no failurePolicy asks for it

@@ -18,6 +18,10 @@ struct Rule {
   // schema asks for. A rule that cannot be evaluated counts as violated, as in CEL. It is nullptr
   // for a rule that compares with the stored object.
   bool (*holds)(const kube::Json& self) = nullptr;
+  // The member that a refusal names, as ".spec.trainer"; "" for the value itself.
+  std::string_view field_path = {};
+  // This is a rule that compares with the stored object, in C++.
+  bool (*keeps)(const kube::Json& self, const kube::Json& before) = nullptr;
 };
 
 // CEL has no integer 2.0: a number with a point cannot be evaluated.

@@ -42,7 +42,37 @@ void EnvInjection::describe(D& d) {
 }
 
 template <class D>
+void TorchElasticPolicy::describe(D& d) {
+  d.self().rule(
+      {"has(self.minNodes) == has(self.maxNodes) && (!has(self.minNodes) || "
+       "self.minNodes <= self.maxNodes)",
+       "minNodes and maxNodes must be set together, and minNodes must be at most maxNodes",
+       [](const kube::Json& self) {
+         const kube::Json* least = self.find("minNodes");
+         const kube::Json* most = self.find("maxNodes");
+         if (least == nullptr || most == nullptr) return least == most;
+         return least->is_int() && most->is_int() && least->as_int() <= most->as_int();
+       }});
+  d.field("minNodes", &TorchElasticPolicy::minNodes)
+      .minimum(1)
+      .doc("The training goes on while this many nodes run.");
+  d.field("maxNodes", &TorchElasticPolicy::maxNodes)
+      .minimum(1)
+      .doc("spec.trainer.numNodes of a running job may become this large.");
+  d.field("maxRestarts", &TorchElasticPolicy::maxRestarts)
+      .minimum(0)
+      .doc(
+          "How often torchrun of a node starts its processes again, and how many pods of a job may "
+          "fail before all are made again; by default 3.");
+  d.removed(
+      "metrics", wire::Removed::kObjects,
+      "is not supported: create a HorizontalPodAutoscaler whose scaleTargetRef is the TrainJob");
+}
+
+template <class D>
 void TorchPolicy::describe(D& d) {
+  d.field("elasticPolicy", &TorchPolicy::elasticPolicy)
+      .doc("The number of nodes may change while a job runs. An extension with the names of v2.1.");
   d.field("numProcPerNode", &TorchPolicy::numProcPerNode)
       .rule(
           {"self in ['auto', 'gpu', 'cpu'] || type(self) == int && self >= 1 && self <= 2147483647",
@@ -59,9 +89,6 @@ void TorchPolicy::describe(D& d) {
       .doc("What makes one training of a plain Python command. An extension.");
   d.field("envInjection", &TorchPolicy::envInjection)
       .doc("Gives the torchrun environment to further containers.");
-  d.removed("elasticPolicy", wire::Removed::kObject,
-            "was removed in v2.2: write the number of nodes into mlPolicy.numNodes, and its "
-            "maxRestarts into runPolicy.failurePolicy.processRestarts");
 }
 
 template <class D>

@@ -5,7 +5,7 @@ namespace trainer::wire {
 namespace {
 
 void add(const Pattern& pattern, Predicates& predicates) {
-  predicates.emplace(pattern.regex, [matches = pattern.matches](const kube::Json& self) {
+  predicates.rules.emplace(pattern.regex, [matches = pattern.matches](const kube::Json& self) {
     return matches(self.as_string());
   });
 }
@@ -31,9 +31,11 @@ Self SchemaAttributes::pattern(const Pattern& pattern) const {
 }
 
 Self SchemaAttributes::rule(const Rule& rule) const {
-  if (rule.holds != nullptr) predicates_.emplace(rule.cel, rule.holds);
-  schema_["x-kubernetes-validations"].push_back(
-      kube::Json::object({{"rule", rule.cel}, {"message", rule.message}}));
+  if (rule.holds != nullptr) predicates_.rules.emplace(rule.cel, rule.holds);
+  if (rule.keeps != nullptr) predicates_.transitions.emplace(rule.cel, rule.keeps);
+  kube::Json stated = kube::Json::object({{"rule", rule.cel}, {"message", rule.message}});
+  if (!rule.field_path.empty()) stated.set("fieldPath", rule.field_path);
+  schema_["x-kubernetes-validations"].push_back(std::move(stated));
   return *this;
 }
 
@@ -42,7 +44,8 @@ Self SchemaAttributes::forbidden(std::string_view member, std::string_view messa
   // A stored object that has the member is not refused for it: Kubernetes 1.31 runs the rules of
   // the spec, whatever has changed, also when a status is written.
   const std::string cel = "!has(self." + name + ") || oldSelf.?" + name + ".hasValue()";
-  predicates_.emplace(cel, [name](const kube::Json& self) { return self.find(name) == nullptr; });
+  predicates_.rules.emplace(cel,
+                            [name](const kube::Json& self) { return self.find(name) == nullptr; });
   schema_["x-kubernetes-validations"].push_back(
       kube::Json::object({{"rule", cel},
                           {"optionalOldSelf", true},

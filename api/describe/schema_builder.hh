@@ -20,7 +20,12 @@
 namespace trainer::wire {
 
 // These are the C++ counterparts of CEL rules and patterns, by their text.
-using Predicates = std::map<std::string, std::function<bool(const kube::Json& self)>, std::less<>>;
+struct Predicates {
+  std::map<std::string, std::function<bool(const kube::Json& self)>, std::less<>> rules;
+  // The same for rules that compare with the stored value.
+  std::map<std::string, bool (*)(const kube::Json& self, const kube::Json& before), std::less<>>
+      transitions;
+};
 
 // This is a schema in the form of a CustomResourceDefinition, and the predicates with which
 // check_schema() needs no API server.

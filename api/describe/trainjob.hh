@@ -3,6 +3,7 @@
 #pragma once
 
 #include "api/describe/attributes.hh"
+#include "api/describe/elastic_rules.hh"
 #include "api/describe/run_policy.hh"
 #include "api/describe/runtime_patch.hh"
 #include "api/trainjob.hh"
@@ -99,9 +100,7 @@ void TrainJobSpec::describe(D& d) {
   d.field("initializer", &TrainJobSpec::initializer)
       .immutable("field is immutable")
       .doc("What is loaded before training starts.");
-  d.field("trainer", &TrainJobSpec::trainer)
-      .immutable("field is immutable")
-      .doc("What is trained, and on how many nodes.");
+  d.field("trainer", &TrainJobSpec::trainer).doc("What is trained, and on how many nodes.");
   d.field("runtimePatches", &TrainJobSpec::runtimePatches)
       .list_map("manager")
       .max_items(16)
@@ -311,6 +310,19 @@ void GoodputStatus::describe(D& d) {
 }
 
 template <class D>
+void ElasticStatus::describe(D& d) {
+  d.required("minNodes", &ElasticStatus::minNodes)
+      .minimum(1)
+      .doc("spec.trainer.numNodes is at least this.");
+  d.required("maxNodes", &ElasticStatus::maxNodes)
+      .minimum(1)
+      .doc("spec.trainer.numNodes is at most this.");
+  d.field("selector", &ElasticStatus::selector)
+      .max_length(512)
+      .doc("A label selector of the nodes' pods.");
+}
+
+template <class D>
 void TrainJobStatus::describe(D& d) {
   d.self().min_properties(1);
   d.field("conditions", &TrainJobStatus::conditions)
@@ -330,6 +342,8 @@ void TrainJobStatus::describe(D& d) {
   d.field("reason", &TrainJobStatus::reason).max_length(1024).doc("Why, in one word.");
   d.field("message", &TrainJobStatus::message).max_length(32768).doc("Why, for people.");
   d.field("nodes", &TrainJobStatus::nodes).doc("How many training nodes run.");
+  d.field("elastic", &TrainJobStatus::elastic)
+      .doc("Between which numbers of nodes the running job may be scaled; absent if it may not.");
   d.field("restarts", &TrainJobStatus::restarts)
       .minimum(0)
       .doc("How often all nodes were restarted together.");
@@ -383,7 +397,37 @@ void TrainJob::describe(D& d) {
                return name.empty() || wire::is_dns_label(name);
              }})
       .rule({"size(self.metadata.name) <= 63", "metadata.name must be no more than 63 characters",
-             [](const kube::Json& self) { return name_of(self).size() <= 63; }});
+             [](const kube::Json& self) { return name_of(self).size() <= 63; }})
+      .rule({.cel =
+                 "self.?spec.trainer == oldSelf.?spec.trainer || "
+                 "(oldSelf.?status.elastic.hasValue() ? "
+                 "self.?spec.trainer.image == oldSelf.?spec.trainer.image && "
+                 "self.?spec.trainer.command == oldSelf.?spec.trainer.command && "
+                 "self.?spec.trainer.args == oldSelf.?spec.trainer.args && "
+                 "self.?spec.trainer.env == oldSelf.?spec.trainer.env && "
+                 "self.?spec.trainer.resourcesPerNode == oldSelf.?spec.trainer.resourcesPerNode && "
+                 "self.?spec.trainer.numProcPerNode == oldSelf.?spec.trainer.numProcPerNode : "
+                 "!self.?spec.trainer.hasValue() || !oldSelf.?spec.trainer.hasValue())",
+             .message = "field is immutable",
+             .field_path = ".spec.trainer",
+             .keeps = wire::keeps_trainer})
+      .rule({.cel = "!oldSelf.?status.elastic.hasValue() || "
+                    "self.?spec.trainer.numNodes == oldSelf.?spec.trainer.numNodes || "
+                    "self.?spec.trainer.numNodes.hasValue() && "
+                    "oldSelf.status.elastic.minNodes <= self.spec.trainer.numNodes && "
+                    "self.spec.trainer.numNodes <= oldSelf.status.elastic.maxNodes",
+             .message = "numNodes of an elastic job must stay between status.elastic.minNodes and "
+                        "maxNodes",
+             .field_path = ".spec.trainer",
+             .keeps = wire::keeps_bounds})
+      // The subresource scale would add it, and no webhook of the job sees that.
+      .rule({.cel =
+                 "!oldSelf.?status.startTime.hasValue() || oldSelf.?status.elastic.hasValue() || "
+                 "self.?spec.trainer.hasValue() == oldSelf.?spec.trainer.hasValue()",
+             .message = "once the job has run it can be neither added nor removed: create the "
+                        "TrainJob again",
+             .field_path = ".spec.trainer",
+             .keeps = wire::keeps_part});
   d.field("metadata", &TrainJob::metadata);
   d.field("spec", &TrainJob::spec).doc("What shall be trained.");
   d.field("status", &TrainJob::status).doc("What is seen of it.");

@@ -24,7 +24,11 @@ ApiKind trainjob_kind() {
       {"First Failure", "string", ".status.firstFailure.pod", "The pod that failed first", 1},
       {"Waiting For", "string", ".status.message", "The reason as a sentence", 1}};
   return {kTrainJobs,
-          {{.name = "v1alpha1", .make_schema = root_schema<TrainJob>, .columns = columns}}};
+          {{.name = "v1alpha1",
+            .make_schema = root_schema<TrainJob>,
+            .columns = columns,
+            .scale = ScaleSubresource{".spec.trainer.numNodes", ".status.nodes.total",
+                                      ".status.elastic.selector"}}}};
 }
 
 }  // namespace trainer

@@ -42,8 +42,8 @@ class Checker {
                    const Json* before);
   // Returns true also for a rule or pattern without a predicate.
   bool holds(std::string_view text, const Json& value) const {
-    const auto at = predicates_.find(text);
-    return at == predicates_.end() || at->second(value);
+    const auto at = predicates_.rules.find(text);
+    return at == predicates_.rules.end() || at->second(value);
   }
 
   const wire::Predicates& predicates_;

@@ -67,38 +67,50 @@ bool is_equal(const Json& value, const Json& before, const Json& schema) {
   return true;
 }
 
-bool holds(std::string_view rule, const Json& value, const Json& before, const Json& schema) {
+using Transitions = decltype(wire::Predicates::transitions);
+
+bool holds(std::string_view rule, const Json& value, const Json& before, const Json& schema,
+           const Transitions& known) {
+  if (const auto at = known.find(rule); at != known.end()) return at->second(value, before);
   if (rule == "self == oldSelf") return is_equal(value, before, schema);
   const std::string_view name = member_that_stays(rule);
   return name.empty() || (value.find(name) == nullptr) == (before.find(name) == nullptr);
 }
 
 void check(const Json& value, const Json& before, const Json& schema, const FieldPath& path,
-           FieldErrors& errors);
+           const Transitions& known, FieldErrors& errors);
 
 void check_items(const Json& value, const Json& before, const SchemaView& view,
-                 const FieldPath& path, FieldErrors& errors) {
+                 const FieldPath& path, const Transitions& known, FieldErrors& errors) {
   const Json* items = view.find("items");
   if (items == nullptr) return;
   for (std::size_t i = 0; i < value.as_array().size(); ++i) {
     if (const Json* same = stored_item(&before, value.as_array(), i, view))
-      check(value.as_array()[i], *same, *items, FieldPath(path, i), errors);
+      check(value.as_array()[i], *same, *items, FieldPath(path, i), known, errors);
   }
 }
 
+// Returns the path that a refusal of the rule names.
+std::string refused_path(const Json& rule, const FieldPath& path) {
+  std::string_view member = rule.get_string("fieldPath");
+  const std::string at = path.to_string();
+  if (at.empty() && member.starts_with('.')) member.remove_prefix(1);
+  return at + std::string(member);
+}
+
 void check(const Json& value, const Json& before, const Json& schema, const FieldPath& path,
-           FieldErrors& errors) {
+           const Transitions& known, FieldErrors& errors) {
   const SchemaView view(schema);
   for (const Json& rule : view.list("x-kubernetes-validations"))
-    if (!holds(rule.get_string("rule"), value, before, schema))
+    if (!holds(rule.get_string("rule"), value, before, schema, known))
       errors.push_back(
-          kube::invalid(path.to_string(), value, std::string(rule.get_string("message"))));
-  if (value.is_array()) check_items(value, before, view, path, errors);
+          kube::invalid(refused_path(rule, path), value, std::string(rule.get_string("message"))));
+  if (value.is_array()) check_items(value, before, view, path, known, errors);
   if (!value.is_object()) return;
   for (const auto& [name, member] : value.as_object()) {
     const Json* old_member = before.find(name);
     const Json* below = old_member == nullptr ? nullptr : view.member(name);
-    if (below != nullptr) check(member, *old_member, *below, FieldPath(path, name), errors);
+    if (below != nullptr) check(member, *old_member, *below, FieldPath(path, name), known, errors);
   }
 }
 
@@ -106,7 +118,7 @@ void check(const Json& value, const Json& before, const Json& schema, const Fiel
 
 FieldErrors check_transitions(const Json& object, const Json& before, const wire::Schema& schema) {
   FieldErrors errors;
-  check(object, before, schema.document, FieldPath(""), errors);
+  check(object, before, schema.document, FieldPath(""), schema.predicates.transitions, errors);
   return errors;
 }
 

@@ -104,7 +104,9 @@ kube::FieldErrors check_parts_may_change(const TrainJob& before, const TrainJob&
                                      "once the job has run it can be neither added nor removed: "
                                      "create the TrainJob again"));
   };
-  check("trainer", before.spec.trainer.has_value(), after.spec.trainer.has_value());
+  // Rules of the schema say what an elastic job may add.
+  if (!before.status.elastic)
+    check("trainer", before.spec.trainer.has_value(), after.spec.trainer.has_value());
   check("initializer", before.spec.initializer.has_value(), after.spec.initializer.has_value());
   return errors;
 }

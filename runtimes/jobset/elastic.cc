@@ -1,12 +1,53 @@
-// The sizes of Jobs follow the JobSet here (JobSet, pkg/controllers), gate ElasticJobSet.
+// The sizes of Jobs follow the JobSet here (JobSet, pkg/controllers).
+#include "runtimes/jobset/elastic.hh"
+
+#include <charconv>
+#include <string_view>
 #include <utility>
 
+#include "api/runtime.hh"
+#include "api/trainjob.hh"
 #include "runtimes/jobset/job_template.hh"
 #include "runtimes/jobset/policies.hh"
+#include "runtimes/views/labels.hh"
 
 namespace trainer::jobset {
+namespace {
+
+std::optional<std::int32_t> read_count(std::string_view text) {
+  std::int32_t value = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size() || value < 1)
+    return std::nullopt;
+  return value;
+}
+
+}  // namespace
+
+std::optional<ElasticNodes> elastic_nodes(const JobSet& jobset) {
+  const auto at = jobset.metadata.annotations.find(kElasticNodesKey);
+  if (at == jobset.metadata.annotations.end()) return std::nullopt;
+  const kube::OwnerReference* owner = jobset.metadata.controller();
+  if (!owner || owner->kind != kTrainJobs.kind) return std::nullopt;
+  const std::string_view text = at->second;
+  const std::size_t colon = text.find(':');
+  if (colon == text.npos) return std::nullopt;
+  const auto least = read_count(text.substr(0, colon));
+  const auto most = read_count(text.substr(colon + 1));
+  if (!least || !most || *least > *most) return std::nullopt;
+  return ElasticNodes{*least, *most};
+}
+
+std::optional<std::size_t> elastic_job(const JobSet& jobset) {
+  const auto& jobs = jobset.spec.replicatedJobs;
+  for (std::size_t i = 0; i < jobs.size(); ++i)
+    if (jobs[i].template_.get_path({"metadata", "labels"}).get_string(kAncestorLabel) == "trainer")
+      return i;
+  return std::nullopt;
+}
 
 void resize_jobs(JobSetContext& context) {
+  if (!context.observed.gates.elastic_jobset && !elastic_nodes(context.jobset)) return;
   for (const JobView* job : context.jobs.active) {
     const ReplicatedJobState* rjob = context.find_rjob(job->replicated_job);
     if (!rjob || job->is_deleting) continue;

@@ -48,7 +48,7 @@ void run(JobSetContext& context) {
   if (apply_success_policy(context)) return;
   ensure_claims(context);
   if (!context.plan.needs_objects.empty()) return;  // the rest would be planned twice
-  if (context.observed.gates.elastic_jobset) resize_jobs(context);
+  resize_jobs(context);
   if (context.is_suspended()) {
     suspend_jobs(context);
   } else if (!begin_attempt(context)) {

@@ -64,7 +64,7 @@ void ensure_claims(JobSetContext& context);
 // A user may have deleted claims that new pods mount: they are read again before pods are started.
 void read_claims_of_new_pods(JobSetContext& context);
 
-// elastic.cc (gate ElasticJobSet)
+// elastic.cc (gate ElasticJobSet, and JobSets of elastic TrainJobs)
 void resize_jobs(JobSetContext& context);
 
 // depends_on.cc: returns whether all that this replicated job waits for exists. Only those before

@@ -9,6 +9,7 @@
 #include "kube/model/pod_template.hh"
 #include "runtimes/jobset/admission.hh"
 #include "runtimes/jobset/conditions.hh"
+#include "runtimes/jobset/elastic.hh"
 #include "runtimes/jobset/job_template.hh"
 
 namespace trainer::jobset {
@@ -159,7 +160,7 @@ kube::FieldErrors validate_update(const JobSet& before, const JobSet& after, con
   kube::FieldErrors errors;
   std::vector<ReplicatedJob> masked = after.spec.replicatedJobs;
   const Before jobs(before.spec.replicatedJobs);
-  if (gates.elastic_jobset) check_elastic(before, jobs, masked, errors);
+  if (gates.elastic_jobset || elastic_nodes(before)) check_elastic(before, jobs, masked, errors);
   // One request may change the template and suspend, or change it and resume.
   if (before.spec.suspend.value_or(false) || after.spec.suspend.value_or(false)) {
     for (ReplicatedJob& job : masked) {

@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "api/runtime.hh"
@@ -45,12 +47,17 @@ struct PodSet {
   std::string name;
   std::string ancestor;    // the value of the ancestor label; "" without it
   std::int32_t count = 1;  // pods of each Job
+  // The counts between which an elastic job may change.
+  std::optional<std::pair<std::int32_t, std::int32_t>> bounds;
   std::int32_t replicas = 1;
   kube::ResourceList requests;  // the requests of one pod, from the merged template
   std::string pod_prefix;       // "j-node-"
   std::string subdomain;        // "j"
   // Returns the pods of all replicas together.
   std::int64_t pods() const { return std::int64_t{std::max(count, 0)} * std::max(replicas, 0); }
+  // Returns how many pods of each Job there must be at least, and may be at most.
+  std::int32_t least() const { return bounds ? bounds->first : count; }
+  std::int32_t most() const { return bounds ? std::max(count, bounds->second) : count; }
   // Returns the DNS names of its pods, "j-node-0-0.j". They are computed in each call: a job may
   // have a great many.
   std::vector<std::string> endpoints() const;

@@ -225,11 +225,11 @@ kube::FieldErrors check_sizes(const Draft& draft) {
   std::int64_t total = 0;
   const PodSet* largest = nullptr;
   for (const PodSet& set : draft.pod_sets) {
-    if (set.count > kMaxPods)
+    if (set.most() > kMaxPods)
       errors.push_back(
           too_many_pods(draft, set,
                         fmt::format("job \"{}\" would have {} pods; an indexed Job has {} at most",
-                                    set.name, set.count, kMaxPods)));
+                                    set.name, set.most(), kMaxPods)));
     if (largest == nullptr || set.pods() > largest->pods()) largest = &set;
     total = std::min(total + set.pods(), std::numeric_limits<std::int64_t>::max() / 2);
   }
@@ -250,7 +250,7 @@ kube::FieldErrors check_names(const Draft& draft) {
   for (std::size_t i = 0; i < draft.pod_sets.size(); ++i) {
     const PodSet& set = draft.pod_sets[i];
     std::string pod = fmt::format("{}-{}-{}-{}", draft.name(), set.name,
-                                  std::max(set.replicas - 1, 0), std::max(set.count - 1, 0));
+                                  std::max(set.replicas - 1, 0), std::max(set.most() - 1, 0));
     // The Job controller appends these if pods have an index, which is JobSet's default.
     if (!is_without_index(draft, i)) pod += "-abcde";
     if (longest != nullptr && pod.size() <= longest_pod.size()) continue;

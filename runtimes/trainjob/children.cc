@@ -12,6 +12,7 @@
 #include "runtimes/pipeline/exec_sizes.hh"
 #include "runtimes/trainjob/dependents.hh"
 #include "runtimes/trainjob/difference.hh"
+#include "runtimes/trainjob/elastic.hh"
 #include "runtimes/trainjob/known_objects.hh"
 #include "runtimes/trainjob/legacy.hh"
 #include "runtimes/trainjob/nodes.hh"
@@ -51,6 +52,8 @@ class ChildrenPlanner {
     if (is_complete && !do_pods_start_again() && !is_blocked_by_objects(observed_.job.status)) {
       keep_snapshot(snapshot);
       refresh_dependents(observed_, options_, plan_);
+      if (observed_.jobset && !observed_.jobset->metadata.deletion_timestamp)
+        if (auto resize = resize_jobset(observed_)) plan_.actions.push_back(*std::move(resize));
       return state_;
     }
     switch (snapshot.kind) {

@@ -257,11 +257,15 @@ void convert_elastic_policy(Json& spec, Conversion& conversion) {
   const Json elastic = *stored;
   const std::string field = "spec.mlPolicy.torch.elasticPolicy";
   const auto nodes = fixed_nodes(elastic);
-  if (!nodes || !elastic.get_array("metrics").empty()) {
-    conversion.errors.push_back(kube::invalid(field, elastic,
-                                              "the number of nodes cannot change while a job runs: "
-                                              "write spec.mlPolicy.numNodes, and for restarts "
-                                              "spec.runPolicy.failurePolicy.processRestarts"));
+  if (!elastic.get_array("metrics").empty()) {
+    conversion.errors.push_back(
+        kube::invalid(kube::join_field(field, "metrics"), elastic.get("metrics"),
+                      "leave them out, and create a HorizontalPodAutoscaler whose scaleTargetRef "
+                      "is the TrainJob"));
+    return;
+  }
+  if (!nodes) {
+    torch->find("elasticPolicy")->erase("metrics");
     return;
   }
   torch->erase("elasticPolicy");

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "runtimes/lifecycle/failure.hh"
@@ -57,8 +58,11 @@ PhaseVerdict suspended(const TrainJob& job, const TrainJobStatus& status) {
                    : verdict("Suspended", reasons::kSuspended, std::move(message));
 }
 
-bool is_up(const NodeCounts& nodes) {
-  return nodes.total > 0 && nodes.running >= nodes.total;
+// An elastic job trains with fewer nodes than it asks for.
+bool is_up(const NodeCounts& nodes, const TrainJobStatus& status) {
+  const std::int32_t least =
+      status.elastic ? std::min(status.elastic->minNodes, nodes.total) : nodes.total;
+  return nodes.total > 0 && nodes.running >= least;
 }
 
 PhaseVerdict running(const PodFacts& pods, const TrainJobStatus& status) {
@@ -146,7 +150,7 @@ PhaseVerdict live(const TrainJobObserved& observed, const TrainJobStatus& before
   const JobSet& jobset = *observed.jobset;
   const bool is_restart = restarting_condition(jobset) || jobset.status.restarts > before.restarts;
   const bool was_up = before.phase == "Running" || before.phase == "Restarting";
-  if (is_up(pods.nodes) && !restarting_condition(jobset)) return running(pods, after);
+  if (is_up(pods.nodes, after) && !restarting_condition(jobset)) return running(pods, after);
   if (is_restart) return restarting(jobset, true, pods);
   if (!was_up) return coming_up(observed, pods);
   if (pods.nodes.failed > 0 && pods.nodes.replaced == 0) return node_failed(pods, after);

@@ -12,6 +12,7 @@
 #include "runtimes/trainjob/children.hh"
 #include "runtimes/trainjob/conditions.hh"
 #include "runtimes/trainjob/deadline.hh"
+#include "runtimes/trainjob/elastic.hh"
 #include "runtimes/trainjob/events.hh"
 #include "runtimes/trainjob/first_failure.hh"
 #include "runtimes/trainjob/goodput.hh"
@@ -95,6 +96,7 @@ class TrainJobPlanner {
     after_.executionAttempts = jobset_->status.executionAttempts;
     after_.restartBudget = restart_budget(*jobset_);
     after_.firstFailure = first_failure(after_.firstFailure, *jobset_, observed_.pods);
+    after_.elastic = elastic_status(observed_, *jobset_, after_);
   }
 
   // Kueue ends an eviction, and gives the quota back, once nothing is active.

@@ -62,6 +62,8 @@ inline constexpr std::string_view kInPlaceRestartAttemptKey =
 // jobset/restart.cc for the names of replicated jobs, separated by commas.
 inline constexpr std::string_view kMaxDisruptionRestartsKey =
     "trainer.kubeflow.org/max-disruption-restarts";
+// "MIN:MAX" (jobset/elastic.hh).
+inline constexpr std::string_view kElasticNodesKey = "trainer.kubeflow.org/elastic-nodes";
 inline constexpr std::string_view kKeptOnRestartKey = "trainer.kubeflow.org/kept-on-restart";
 
 }  // namespace jobset

@@ -2,7 +2,7 @@
 """Jobs that run on, beside jobs that are created, run, are suspended, resumed, end and are deleted: what the controller uses does not grow.
 Four of five are TrainJobs, the others PyTorchJobs.
 
-JOBS and MINUTES say how many run on, and for how long: 5,000 and 30 with FULL=yes, else 100 and 1. Needs a control plane without node;
+JOBS and MINUTES say how many run on, and for how long: 5,000 and 30 with FULL=yes, else 60 and a half. Needs a control plane without node;
 the test plays the kubelet.
 """
 import concurrent.futures
@@ -25,8 +25,8 @@ sys.path.insert(0, str(harness.ROOT / "tests/conformance"))
 from conform import Api  # noqa: E402
 
 IS_FULL = os.environ.get("FULL") == "yes"
-JOBS = int(os.environ.get("JOBS", 5_000 if IS_FULL else 100))
-SECONDS = 60 * float(os.environ.get("MINUTES", 30 if IS_FULL else 1))
+JOBS = int(os.environ.get("JOBS", 5_000 if IS_FULL else 60))
+SECONDS = 60 * float(os.environ.get("MINUTES", 30 if IS_FULL else 0.5))
 LIVES = 12                # jobs that come and go, at a time
 STEP = 0.5                # seconds
 CHANGED_IN_A_STEP = 5     # of the jobs that run on: a pod is ready or not

@@ -75,8 +75,8 @@ def check_kinds_work(cluster, kinds):
 
 def test_only_with_mpijobs_the_token_reaches_into_pods(cluster):
     others = [kind.lower() for kind in FRAMEWORKS if kind != "MPIJob"]
-    for overlay, kinds in (("manifests/overlays/standalone-without-mpijob", others), ("manifests/overlays/standalone", ["mpijob"]),
-                           ("manifests/overlays/standalone", [*others, "mpijob"])):
+    alone = [("manifests/overlays/standalone", ["mpijob"])] if harness.IS_LONG else []
+    for overlay, kinds in (("manifests/overlays/standalone-without-mpijob", others), *alone, ("manifests/overlays/standalone", [*others, "mpijob"])):
         objects = objects_of(overlay)
         has_mpijob = "mpijob" in kinds
         v1_rights_test.install(objects)

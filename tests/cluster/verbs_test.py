@@ -3,7 +3,9 @@
 
 Needs a control plane without node.
 """
+import atexit
 import contextlib
+import functools
 import json
 import os
 import pathlib
@@ -29,25 +31,26 @@ WORKLOADS = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDef
         "type": "object", "x-kubernetes-preserve-unknown-fields": True}}}]}}
 
 
-@contextlib.contextmanager
-def controller(cluster):
-    """A controller of all kinds, without webhooks, and a runtime with two GPUs a node."""
+@functools.cache
+def the_controller():
+    """A controller of all kinds, without webhooks, for all tests of this file."""
     crds = [argument for folder in ("crds", "v1/crds") for argument in ("-f", str(ROOT / "manifests" / folder))]
     run("kubectl", "apply", "--server-side", "--validate=false", *crds)
     run("kubectl", "apply", "--server-side", "--validate=false", "-f", "-", text=run(TRAINER, "crds", "v1", "mpi").stdout)
     run("kubectl", "wait", "--for=condition=Established", "--timeout=30s", *crds)
-    with tempfile.TemporaryDirectory() as directory:
-        made = harness.Controller(directory, "--enable-scheme", "--enable-mpijob-v2").start()
-        try:
-            plain = runtime()
-            job = plain["spec"]["template"]["spec"]["replicatedJobs"][0]["template"]["spec"]
-            job["backoffLimit"] = 0
-            job["template"]["spec"]["containers"] = [GPUS]
-            cluster.apply(plain)
-            yield made
-            made.stop()
-        finally:
-            made.kill()
+    directory = tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    return harness.Controller(directory, "--enable-scheme", "--enable-mpijob-v2").start()   # it is killed at the end of this program
+
+
+def begin(cluster):
+    """The controller runs, and the namespace has a runtime with two GPUs a node."""
+    the_controller()
+    plain = runtime()
+    job = plain["spec"]["template"]["spec"]["replicatedJobs"][0]["template"]["spec"]
+    job["backoffLimit"] = 0
+    job["template"]["spec"]["containers"] = [GPUS]
+    cluster.apply(plain)
 
 
 def trainer(cluster, *words, code=0, env=None, **options):
@@ -91,37 +94,37 @@ def resource(one):
 
 def test_each_kind_is_listed_suspended_resumed_and_cancelled(cluster):
     everything = of_each_kind()
-    with controller(cluster):
-        cluster.apply(*(one for one, _, _ in everything))
-        names = {f"{one['kind'].lower()}/{one['metadata']['name']}": one for one, _, _ in everything}
-        wait_until("all jobs have a state", lambda: all(row["STATE"] not in ("-", "Queued") for row in rows(cluster).values()),
-                   shown=lambda: rows(cluster))
-        table = rows(cluster)
-        assert sorted(table) == sorted(names), table   # the JobSet of the TrainJob has no row
-        for one, path, devices in everything:
-            name = f"{one['kind'].lower()}/{one['metadata']['name']}"
-            assert table[name]["GPUS"] == devices, table[name]
+    begin(cluster)
+    cluster.apply(*(one for one, _, _ in everything))
+    names = {f"{one['kind'].lower()}/{one['metadata']['name']}": one for one, _, _ in everything}
+    wait_until("all jobs have a state", lambda: all(row["STATE"] not in ("-", "Queued") for row in rows(cluster).values()),
+               shown=lambda: rows(cluster))
+    table = rows(cluster)
+    assert sorted(table) == sorted(names), table   # the JobSet of the TrainJob has no row
+    for one, path, devices in everything:
+        name = f"{one['kind'].lower()}/{one['metadata']['name']}"
+        assert table[name]["GPUS"] == devices, table[name]
 
-            def suspend():
-                o = cluster.get(resource(one), one["metadata"]["name"])
-                for step in path:
-                    o = o[step]
-                return o.get("suspend")
+        def suspend():
+            o = cluster.get(resource(one), one["metadata"]["name"])
+            for step in path:
+                o = o[step]
+            return o.get("suspend")
 
-            assert trainer(cluster, "suspend", name).endswith(": suspended\n")
-            assert suspend() is True, name
-            assert "Suspended" in trainer(cluster, "wait", name, "--for=suspended", "--timeout=30s")
-            assert "was already suspended" in trainer(cluster, "suspend", name)
-            assert trainer(cluster, "resume", name).endswith(": resumed\n")
-            assert suspend() is False, name
-            wait_until(f"{name} goes on", lambda: rows(cluster)[name]["STATE"] != "Suspended")
-            assert "was already resumed" in trainer(cluster, "resume", name)
-            assert "add --yes" in trainer(cluster, "cancel", name, code=2)
-            copy = trainer(cluster, "rerun", name)
-            assert f"/{one['metadata']['name']}-r2: created as a copy" in copy, copy
-            assert trainer(cluster, "cancel", "--yes", name).endswith(": cancelled\n")
-            wait_until(f"{name} is gone", lambda: cluster.get(resource(one), one["metadata"]["name"]) is None)
-            assert cluster.get(resource(one), one["metadata"]["name"] + "-r2"), copy
+        assert trainer(cluster, "suspend", name).endswith(": suspended\n")
+        assert suspend() is True, name
+        assert "Suspended" in trainer(cluster, "wait", name, "--for=suspended", "--timeout=30s")
+        assert "was already suspended" in trainer(cluster, "suspend", name)
+        assert trainer(cluster, "resume", name).endswith(": resumed\n")
+        assert suspend() is False, name
+        wait_until(f"{name} goes on", lambda: rows(cluster)[name]["STATE"] != "Suspended")
+        assert "was already resumed" in trainer(cluster, "resume", name)
+        assert "add --yes" in trainer(cluster, "cancel", name, code=2)
+        copy = trainer(cluster, "rerun", name)
+        assert f"/{one['metadata']['name']}-r2: created as a copy" in copy, copy
+        assert trainer(cluster, "cancel", "--yes", name).endswith(": cancelled\n")
+        wait_until(f"{name} is gone", lambda: cluster.get(resource(one), one["metadata"]["name"]) is None)
+        assert cluster.get(resource(one), one["metadata"]["name"] + "-r2"), copy
 
 
 def set_pods(cluster, labels, phase, at_least=1):
@@ -151,62 +154,62 @@ def end_of(process):
 
 
 def test_wait(cluster):
-    with controller(cluster):
-        cluster.apply(trainjob("good"), trainjob("bad"), trainjob("gone"), trainjob("idle", suspend=True))
-        assert "there is none" in trainer(cluster, "wait", "nothing", code=1)
-        assert "--for=done: choose from complete" in trainer(cluster, "wait", "good", "--for=done", code=2)
-        trainer(cluster, "wait", "idle", "--for=phase=suspended", "--timeout=30s")
-        assert "the time is over, and it is Suspended" in trainer(cluster, "wait", "idle", "--for", "running", "--timeout=0", code=1)
-        began = time.monotonic()
-        assert "the time is over" in trainer(cluster, "wait", "idle", "--timeout=1s", code=1)
-        assert time.monotonic() - began >= 1
-        running, complete = start(cluster, "wait", "good", "--for=running"), start(cluster, "wait", "good", "--for=complete")
-        never, failed = start(cluster, "wait", "bad", "--for=complete"), start(cluster, "wait", "trainjob/bad", "--for=failed")
-        deleted = start(cluster, "wait", "gone")
-        set_pods(cluster, "jobset.sigs.k8s.io/jobset-name=good", "Running")
-        assert end_of(running)[0] == 0
-        set_pods(cluster, "jobset.sigs.k8s.io/jobset-name=good", "Succeeded")
-        set_pods(cluster, "jobset.sigs.k8s.io/jobset-name=bad", "Failed")
-        trainer(cluster, "cancel", "gone", "--yes")
-        code, output = end_of(complete)
-        assert code == 0 and "Complete" in output, output
-        code, output = end_of(never)
-        assert code == 1 and "it has ended: Failed" in output, output
-        assert end_of(failed)[0] == 0
-        code, output = end_of(deleted)
-        assert code == 1 and "it was deleted" in output, output
-        assert trainer(cluster, "wait", "good", "--for=running").startswith("TrainJob")   # it has run
-        for verb in ("suspend", "resume"):
-            refusal = trainer(cluster, verb, "good", code=1)
-            assert "it has ended (Complete): `trainer rerun trainjob/good" in refusal, refusal
-        assert "nothing to cancel" in trainer(cluster, "cancel", "--yes", "bad", code=1)
-        # A finished job is copied without its end, and the copy runs.
-        assert trainer(cluster, "rerun", "good").endswith("/good-r2: created as a copy of good\n")
-        set_pods(cluster, "jobset.sigs.k8s.io/jobset-name=good-r2", "Running")
-        trainer(cluster, "wait", "good-r2", "--for=running", "--timeout=30s")
+    begin(cluster)
+    cluster.apply(trainjob("good"), trainjob("bad"), trainjob("gone"), trainjob("idle", suspend=True))
+    assert "there is none" in trainer(cluster, "wait", "nothing", code=1)
+    assert "--for=done: choose from complete" in trainer(cluster, "wait", "good", "--for=done", code=2)
+    trainer(cluster, "wait", "idle", "--for=phase=suspended", "--timeout=30s")
+    assert "the time is over, and it is Suspended" in trainer(cluster, "wait", "idle", "--for", "running", "--timeout=0", code=1)
+    began = time.monotonic()
+    assert "the time is over" in trainer(cluster, "wait", "idle", "--timeout=1s", code=1)
+    assert time.monotonic() - began >= 1
+    running, complete = start(cluster, "wait", "good", "--for=running"), start(cluster, "wait", "good", "--for=complete")
+    never, failed = start(cluster, "wait", "bad", "--for=complete"), start(cluster, "wait", "trainjob/bad", "--for=failed")
+    deleted = start(cluster, "wait", "gone")
+    set_pods(cluster, "jobset.sigs.k8s.io/jobset-name=good", "Running")
+    assert end_of(running)[0] == 0
+    set_pods(cluster, "jobset.sigs.k8s.io/jobset-name=good", "Succeeded")
+    set_pods(cluster, "jobset.sigs.k8s.io/jobset-name=bad", "Failed")
+    trainer(cluster, "cancel", "gone", "--yes")
+    code, output = end_of(complete)
+    assert code == 0 and "Complete" in output, output
+    code, output = end_of(never)
+    assert code == 1 and "it has ended: Failed" in output, output
+    assert end_of(failed)[0] == 0
+    code, output = end_of(deleted)
+    assert code == 1 and "it was deleted" in output, output
+    assert trainer(cluster, "wait", "good", "--for=running").startswith("TrainJob")   # it has run
+    for verb in ("suspend", "resume"):
+        refusal = trainer(cluster, verb, "good", code=1)
+        assert "it has ended (Complete): `trainer rerun trainjob/good" in refusal, refusal
+    assert "nothing to cancel" in trainer(cluster, "cancel", "--yes", "bad", code=1)
+    # A finished job is copied without its end, and the copy runs.
+    assert trainer(cluster, "rerun", "good").endswith("/good-r2: created as a copy of good\n")
+    set_pods(cluster, "jobset.sigs.k8s.io/jobset-name=good-r2", "Running")
+    trainer(cluster, "wait", "good-r2", "--for=running", "--timeout=30s")
 
 
 def test_rerun(cluster):
-    with controller(cluster):
-        one = trainjob("j", suspend=True)
-        one["metadata"].update(labels={"team": "a"}, finalizers=["example.com/kept"])
-        cluster.apply(one)
-        try:
-            dry = trainer(cluster, "rerun", "j", "--dry-run")
-            assert "finalizers" not in dry and "suspend" not in dry and "last-applied" not in dry and "team: a" in dry, dry
-            assert "uid" not in json.dumps(json.loads(trainer(cluster, "rerun", "j", "--dry-run", "-o", "json")))
-            cluster.kubectl("apply", "--dry-run=server", "-f", "-", text=dry)
-            assert cluster.get("trainjob", "j-r2") is None
-            trainer(cluster, "rerun", "j")
-            trainer(cluster, "rerun", "j")
-            trainer(cluster, "rerun", "j-r3")
-            trainer(cluster, "rerun", "j", "--name", "mine")
-            assert sorted(o["metadata"]["name"] for o in cluster.list("trainjobs")) == ["j", "j-r2", "j-r3", "j-r4", "mine"]
-            assert "already exists" in trainer(cluster, "rerun", "j", "--name=mine", code=1)
-            assert "Not_a_name" in trainer(cluster, "rerun", "j", "--name=Not_a_name", code=1)
-            assert not cluster.get("trainjob", "mine")["spec"].get("suspend")
-        finally:
-            cluster.kubectl("patch", "trainjob", "j", "--type=merge", "-p", '{"metadata":{"finalizers":null}}')
+    begin(cluster)
+    one = trainjob("j", suspend=True)
+    one["metadata"].update(labels={"team": "a"}, finalizers=["example.com/kept"])
+    cluster.apply(one)
+    try:
+        dry = trainer(cluster, "rerun", "j", "--dry-run")
+        assert "finalizers" not in dry and "suspend" not in dry and "last-applied" not in dry and "team: a" in dry, dry
+        assert "uid" not in json.dumps(json.loads(trainer(cluster, "rerun", "j", "--dry-run", "-o", "json")))
+        cluster.kubectl("apply", "--dry-run=server", "-f", "-", text=dry)
+        assert cluster.get("trainjob", "j-r2") is None
+        trainer(cluster, "rerun", "j")
+        trainer(cluster, "rerun", "j")
+        trainer(cluster, "rerun", "j-r3")
+        trainer(cluster, "rerun", "j", "--name", "mine")
+        assert sorted(o["metadata"]["name"] for o in cluster.list("trainjobs")) == ["j", "j-r2", "j-r3", "j-r4", "mine"]
+        assert "already exists" in trainer(cluster, "rerun", "j", "--name=mine", code=1)
+        assert "Not_a_name" in trainer(cluster, "rerun", "j", "--name=Not_a_name", code=1)
+        assert not cluster.get("trainjob", "mine")["spec"].get("suspend")
+    finally:
+        cluster.kubectl("patch", "trainjob", "j", "--type=merge", "-p", '{"metadata":{"finalizers":null}}')
 
 
 def user_without_rights(cluster, directory, *rules):
@@ -226,7 +229,8 @@ def user_without_rights(cluster, directory, *rules):
 
 def test_a_user_without_the_right(cluster):
     reads = {"apiGroups": ["trainer.kubeflow.org"], "resources": ["trainjobs"], "verbs": ["get", "list"]}
-    with controller(cluster), tempfile.TemporaryDirectory() as directory:
+    begin(cluster)
+    with tempfile.TemporaryDirectory() as directory:
         cluster.apply(trainjob("j"))
         env = user_without_rights(cluster, directory, reads)
 
@@ -246,39 +250,39 @@ def test_a_user_without_the_right(cluster):
 
 
 def test_what_is_not_changed(cluster):
-    with controller(cluster):
-        cluster.apply(trainjob("j"), trainjob("other", managedBy="kueue.x-k8s.io/multikueue"))
-        wait_until("the JobSet exists", lambda: cluster.get("jobset", "j"))
-        for verb in ("suspend", "resume", "rerun"):
-            assert "it is a part of trainjob/j" in trainer(cluster, verb, "jobset/j", code=1)
-        assert "it is a part of trainjob/j" in trainer(cluster, "cancel", "-y", "jobset/j", code=1)
-        assert "there is none" in trainer(cluster, "suspend", "nothing", code=1)
-        assert "write trainjob/NAME or jobset/NAME or" in trainer(cluster, "suspend", "pod/j", code=2)
-        done = run(TRAINER, "suspend", "other", "-n", cluster.namespace)
-        assert "leaves it to kueue.x-k8s.io/multikueue" in done.stderr and done.stdout.endswith(": suspended\n"), done
+    begin(cluster)
+    cluster.apply(trainjob("j"), trainjob("other", managedBy="kueue.x-k8s.io/multikueue"))
+    wait_until("the JobSet exists", lambda: cluster.get("jobset", "j"))
+    for verb in ("suspend", "resume", "rerun"):
+        assert "it is a part of trainjob/j" in trainer(cluster, verb, "jobset/j", code=1)
+    assert "it is a part of trainjob/j" in trainer(cluster, "cancel", "-y", "jobset/j", code=1)
+    assert "there is none" in trainer(cluster, "suspend", "nothing", code=1)
+    assert "write trainjob/NAME or jobset/NAME or" in trainer(cluster, "suspend", "pod/j", code=2)
+    done = run(TRAINER, "suspend", "other", "-n", cluster.namespace)
+    assert "leaves it to kueue.x-k8s.io/multikueue" in done.stderr and done.stdout.endswith(": suspended\n"), done
 
 
 def test_others_change_the_job_meanwhile(cluster):
-    with controller(cluster):
-        cluster.apply(trainjob("j", suspend=True))
-        is_over = threading.Event()
+    begin(cluster)
+    cluster.apply(trainjob("j", suspend=True))
+    is_over = threading.Event()
 
-        def annotate():
-            number = 0
-            while not is_over.is_set():
-                number += 1
-                cluster.kubectl("annotate", "trainjob", "j", "--overwrite", f"example.com/n={number}")
+    def annotate():
+        number = 0
+        while not is_over.is_set():
+            number += 1
+            cluster.kubectl("annotate", "trainjob", "j", "--overwrite", f"example.com/n={number}")
 
-        writer = threading.Thread(target=annotate)
-        writer.start()
-        try:
-            for _ in range(5):
-                for verb, wanted in (("resume", False), ("suspend", True)):
-                    trainer(cluster, verb, "j")
-                    assert cluster.get("trainjob", "j")["spec"]["suspend"] is wanted
-        finally:
-            is_over.set()
-            writer.join()
+    writer = threading.Thread(target=annotate)
+    writer.start()
+    try:
+        for _ in range(5):
+            for verb, wanted in (("resume", False), ("suspend", True)):
+                trainer(cluster, verb, "j")
+                assert cluster.get("trainjob", "j")["spec"]["suspend"] is wanted
+    finally:
+        is_over.set()
+        writer.join()
 
 
 @contextlib.contextmanager
@@ -296,7 +300,8 @@ def workloads():
 
 
 def test_a_job_in_a_queue(cluster):
-    with controller(cluster), workloads():
+    begin(cluster)
+    with workloads():
         queued = trainjob("j", suspend=True)
         queued["metadata"]["labels"] = {QUEUE: "gpus"}
         cluster.apply(queued)
@@ -323,45 +328,45 @@ def test_a_job_in_a_queue(cluster):
 
 
 def test_selectors_and_formats(cluster):
-    with controller(cluster):
-        one, other = trainjob("a", trainer={"numNodes": 2}), jobset("b")
-        one["metadata"]["labels"] = {"team": "red"}
-        cluster.apply(one, other)
-        wait_until("the devices are known", lambda: rows(cluster, "-l", "team=red").get("trainjob/a", {}).get("GPUS") == "4")
-        assert list(rows(cluster, "-l", "team=red")) == ["trainjob/a"]
-        assert list(rows(cluster, "--selector", "team!=red")) == ["jobset/b"]
-        assert "--selector: " in trainer(cluster, "get", "-l", "a=b=c", code=2)
-        assert sorted(trainer(cluster, "get", "-o", "name").split()) == ["jobset/b", "trainjob/a"]
-        jobs = json.loads(trainer(cluster, "get", "-o", "json"))["jobs"]
-        assert {(j["kind"], j["name"], j["devices"]) for j in jobs} == {("trainjob", "a", 4), ("jobset", "b", 2)}, jobs
-        assert "REASON" in trainer(cluster, "get", "-o", "wide")
-        everywhere = run(TRAINER, "get", "-A").stdout
-        assert everywhere.startswith("NAMESPACE") and cluster.namespace in everywhere
-        cluster.kubectl("delete", "trainjobs,jobsets", "--all")
-        wait_until("they are gone", lambda: run(TRAINER, "get", "-n", cluster.namespace).stdout == "")
-        assert "There are no jobs in namespace" in run(TRAINER, "get", "-n", cluster.namespace).stderr
+    begin(cluster)
+    one, other = trainjob("a", trainer={"numNodes": 2}), jobset("b")
+    one["metadata"]["labels"] = {"team": "red"}
+    cluster.apply(one, other)
+    wait_until("the devices are known", lambda: rows(cluster, "-l", "team=red").get("trainjob/a", {}).get("GPUS") == "4")
+    assert list(rows(cluster, "-l", "team=red")) == ["trainjob/a"]
+    assert list(rows(cluster, "--selector", "team!=red")) == ["jobset/b"]
+    assert "--selector: " in trainer(cluster, "get", "-l", "a=b=c", code=2)
+    assert sorted(trainer(cluster, "get", "-o", "name").split()) == ["jobset/b", "trainjob/a"]
+    jobs = json.loads(trainer(cluster, "get", "-o", "json"))["jobs"]
+    assert {(j["kind"], j["name"], j["devices"]) for j in jobs} == {("trainjob", "a", 4), ("jobset", "b", 2)}, jobs
+    assert "REASON" in trainer(cluster, "get", "-o", "wide")
+    everywhere = run(TRAINER, "get", "-A").stdout
+    assert everywhere.startswith("NAMESPACE") and cluster.namespace in everywhere
+    cluster.kubectl("delete", "trainjobs,jobsets", "--all")
+    wait_until("they are gone", lambda: run(TRAINER, "get", "-n", cluster.namespace).stdout == "")
+    assert "There are no jobs in namespace" in run(TRAINER, "get", "-n", cluster.namespace).stderr
 
 
 def test_watch(cluster):
-    with controller(cluster):
-        cluster.apply(trainjob("first", suspend=True))
-        with tempfile.TemporaryFile("w+") as output:
-            watch = subprocess.Popen([TRAINER, "get", "-w", "-n", cluster.namespace], stdout=output, stderr=output)
+    begin(cluster)
+    cluster.apply(trainjob("first", suspend=True))
+    with tempfile.TemporaryFile("w+") as output:
+        watch = subprocess.Popen([TRAINER, "get", "-w", "-n", cluster.namespace], stdout=output, stderr=output)
 
-            def said():
-                output.seek(0)
-                return [line.split()[:2] for line in output.read().splitlines()]
+        def said():
+            output.seek(0)
+            return [line.split()[:2] for line in output.read().splitlines()]
 
-            try:
-                wait_until("the table is printed", lambda: ["trainjob/first", "Suspended"] in said(), shown=said)
-                cluster.apply(trainjob("second", suspend=True))
-                wait_until("a new job is printed", lambda: ["trainjob/second", "Suspended"] in said(), shown=said)
-                trainer(cluster, "cancel", "-y", "first")
-                wait_until("the end of a job is printed", lambda: ["trainjob/first", "Deleted"] in said(), shown=said)
-                assert said().count(["trainjob/second", "Suspended"]) <= 2, said()
-            finally:
-                watch.terminate()   # a run of tests in the background ignores SIGINT, and so does what it starts
-                watch.wait(30)
+        try:
+            wait_until("the table is printed", lambda: ["trainjob/first", "Suspended"] in said(), shown=said)
+            cluster.apply(trainjob("second", suspend=True))
+            wait_until("a new job is printed", lambda: ["trainjob/second", "Suspended"] in said(), shown=said)
+            trainer(cluster, "cancel", "-y", "first")
+            wait_until("the end of a job is printed", lambda: ["trainjob/first", "Deleted"] in said(), shown=said)
+            assert said().count(["trainjob/second", "Suspended"]) <= 2, said()
+        finally:
+            watch.terminate()   # a run of tests in the background ignores SIGINT, and so does what it starts
+            watch.wait(30)
 
 
 class Shell:
@@ -396,7 +401,8 @@ class Shell:
 
 
 def try_completion(cluster, command, setup):
-    with controller(cluster), tempfile.TemporaryDirectory() as directory:
+    begin(cluster)
+    with tempfile.TemporaryDirectory() as directory:
         cluster.apply(trainjob("completed-by-name", suspend=True), jobset("of-another-kind", suspend=True))
         run("kubectl", "config", "set-context", "--current", f"--namespace={cluster.namespace}")
         shell = Shell(command, setup, directory)
@@ -423,6 +429,10 @@ def test_completion_in_zsh(cluster):
         raise Skipped("this machine has no zsh (package zsh)")
     try_completion(cluster, ["zsh", "-f", "-i"],
                    "unsetopt zle_bracketed_paste; autoload -Uz compinit; compinit -u -D; source <(trainer completion zsh)")
+
+
+def test_the_controller_ends(_):
+    the_controller().stop()
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@
 
 #include "runtimes/pipeline/failure_policy.hh"
 #include "runtimes/pipeline/reserved_env.hh"
+#include "runtimes/plugins/torch/elastic.hh"
 #include "runtimes/plugins/torch/launcher.hh"
 #include "runtimes/plugins/torch/torchtune.hh"
 
@@ -19,6 +20,9 @@ constexpr std::string_view kJobUid = "metadata.labels['batch.kubernetes.io/contr
 // torchrun waits as long for the others as the static rendezvous does: pods whose images are loaded
 // start minutes apart. All nodes take part, so that none waits for more of them.
 constexpr std::string_view kTimes = "last_call_timeout=1,join_timeout=600,read_timeout=600";
+// The nodes of an elastic job begin with fewer. Those that come within these seconds begin
+// together.
+constexpr std::string_view kElasticTimes = "last_call_timeout=5,join_timeout=600,read_timeout=600";
 
 // Returns what makes the restarts impossible, with a way out; "" if nothing does.
 std::string obstacle_of(const Draft& draft, const TorchPolicy& policy) {
@@ -35,12 +39,13 @@ std::string obstacle_of(const Draft& draft, const TorchPolicy& policy) {
 
 std::optional<std::int32_t> process_restarts_of(const Draft& draft, const TorchPolicy& policy) {
   const std::int32_t restarts = process_restarts_asked_for(draft);
+  if (const auto nodes = elastic_nodes_of(policy)) return restarts > 0 ? restarts : nodes->restarts;
   if (restarts <= 0 || !obstacle_of(draft, policy).empty()) return std::nullopt;
   return restarts;
 }
 
 void inject_process_restarts(ContainerEdit& container, const Draft& draft, const std::string& host,
-                             std::int32_t restarts) {
+                             std::int32_t restarts, bool is_elastic) {
   container.env("PET_MAX_RESTARTS", std::to_string(restarts));
   container.env("PET_MONITOR_INTERVAL", "1");
   container.env("PET_RDZV_BACKEND", "c10d");
@@ -48,7 +53,7 @@ void inject_process_restarts(ContainerEdit& container, const Draft& draft, const
   container.env("PET_RDZV_ENDPOINT", fmt::format("{}.{}.svc.{}:{}", host, draft.job.metadata.ns,
                                                  draft.options.cluster_domain, kTrainerPort));
   container.env_field("PET_RDZV_ID", kJobUid);
-  container.env("PET_RDZV_CONF", kTimes);
+  container.env("PET_RDZV_CONF", is_elastic ? kElasticTimes : kTimes);
 }
 
 void check_process_restarts(const Draft& draft, const TorchPolicy& policy,

@@ -20,7 +20,7 @@ std::optional<std::int32_t> process_restarts_of(const Draft& draft, const TorchP
 // Makes torchrun restart processes, with the rendezvous that allows it: the other variables of the
 // rendezvous stay, and have no effect on it. `host` is the name of index 0 within its namespace.
 void inject_process_restarts(ContainerEdit& container, const Draft& draft, const std::string& host,
-                             std::int32_t restarts);
+                             std::int32_t restarts, bool is_elastic);
 
 // Refuses a job that asks for these restarts and cannot have them, and variables of the job that
 // contradict them.

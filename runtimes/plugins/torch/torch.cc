@@ -13,6 +13,7 @@
 #include "runtimes/pipeline/pod_sets.hh"
 #include "runtimes/pipeline/process_checks.hh"
 #include "runtimes/pipeline/reserved_env.hh"
+#include "runtimes/plugins/torch/elastic.hh"
 #include "runtimes/plugins/torch/launcher.hh"
 #include "runtimes/plugins/torch/process_count.hh"
 #include "runtimes/plugins/torch/process_restarts.hh"
@@ -34,10 +35,12 @@ struct Rendezvous {
   std::string master;
   bool sets_process_env = false;         // launcher env: no torchrun sets it
   std::optional<std::int32_t> restarts;  // those of processes in their pods
+  std::optional<ElasticNodes> elastic;
 };
 
 void inject_size(ContainerEdit& container, const Rendezvous& rendezvous) {
-  container.env("PET_NNODES", std::to_string(rendezvous.nodes));
+  container.env("PET_NNODES", rendezvous.elastic ? rendezvous.elastic->to_string()
+                                                 : std::to_string(rendezvous.nodes));
   container.env("PET_NPROC_PER_NODE", rendezvous.processes);
   container.env_completion_index("PET_NODE_RANK");
 }
@@ -46,7 +49,8 @@ void inject_master(ContainerEdit& container, const Draft& draft, const Rendezvou
   container.env("PET_MASTER_ADDR", rendezvous.master);
   container.env("PET_MASTER_PORT", std::to_string(kTrainerPort));
   if (rendezvous.restarts)
-    inject_process_restarts(container, draft, rendezvous.master, *rendezvous.restarts);
+    inject_process_restarts(container, draft, rendezvous.master, *rendezvous.restarts,
+                            rendezvous.elastic.has_value());
   if (!rendezvous.sets_process_env) return;
   // torchrun gives these to its processes (torch.distributed, "Environment variable
   // initialization").
@@ -168,6 +172,8 @@ void Torch::enforce_ml_policy(Draft& draft) const {
   rendezvous.master = index ? draft.first_host(*index)
                             : fmt::format("{}-{}-0-0.{}", draft.name(), kNode, draft.subdomain());
   rendezvous.restarts = process_restarts_of(draft, *policy);
+  rendezvous.elastic = elastic_nodes_of(*policy);
+  if (rendezvous.elastic && index) make_elastic(draft, *index, *rendezvous.elastic, source());
   if (rendezvous.restarts)
     draft.set_annotation(kProcessRestartsKey, std::to_string(*rendezvous.restarts), source());
 
@@ -210,6 +216,7 @@ void Torch::validate(const Draft& draft, kube::FieldErrors& errors) const {
   check_launcher(draft, *policy, errors);
   check_number(draft, *policy, errors);
   check_process_restarts(draft, *policy, errors);
+  check_elastic(draft, *policy, errors);
   if (!torchtune::is_torchtune(trainer_of(draft.job).command)) return;
   torchtune::validate(draft, desired_processes(draft, *policy), errors);
 }

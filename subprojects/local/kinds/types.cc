@@ -46,7 +46,7 @@ SharedSchema BuiltinTypes::schema(std::string_view kind) const {
   auto schema = std::make_shared<wire::Schema>();
   schema->document = types_.expand(Json::object({{"$ref", "#/" + std::string(kind)}}));
   if (Json* status = schema->document.find_path({"properties", "status"})) drop_required(*status);
-  schema->predicates.emplace(wire::kQuantity.regex, [](const Json& self) {
+  schema->predicates.rules.emplace(wire::kQuantity.regex, [](const Json& self) {
     return wire::kQuantity.matches(self.as_string());
   });
   return schema;
@@ -79,7 +79,7 @@ void use_schema(ServedKind& kind, SharedSchema schema, Rules rules) {
       std::erase_if(errors, [](const kube::FieldError& error) {
         return error.type == kube::FieldError::Type::kDuplicate;
       });
-    else if (!schema->predicates.empty() && std::ranges::any_of(errors, hides_rules))
+    else if (!schema->predicates.rules.empty() && std::ranges::any_of(errors, hides_rules))
       errors.push_back(kube::invalid(
           "", Json(),
           "some validation rules were not checked because the object was invalid; correct the "

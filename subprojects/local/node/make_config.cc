@@ -150,6 +150,11 @@ class ConfigMaker {
     moved_.clear();
     const auto declared = declared_env(pod_, container, sources_, place_.facts);
     if (!declared) return tl::unexpected(declared.error().at(field));
+    if (node_.tier == Tier::kPorts && is_elastic(*declared))
+      return refuse(field,
+                    "a job whose number of nodes changes (elasticPolicy) needs pods with names of "
+                    "their own, which tier 2 does not have: write equal minNodes and maxNodes, or "
+                    "see `trainer local status` for what tier 1 needs");
     if (auto added = add_mounts(container, *declared, field, made); !added)
       return tl::unexpected(added.error());
     const Replacements words = words_for(made);
@@ -167,6 +172,15 @@ class ConfigMaker {
     words.insert(moved_.begin(), moved_.end());
     words[made.termination_path] = termination_file(place_.volumes.pod, made.name).native();
     return words;
+  }
+
+  // Only the dynamic rendezvous takes a range of nodes.
+  static bool is_elastic(const kube::StringMap& variables) {
+    const auto nodes = variables.find("PET_NNODES");
+    if (nodes == variables.end()) return false;
+    const std::string_view range = nodes->second;
+    const std::size_t colon = range.find(':');
+    return colon != range.npos && range.substr(0, colon) != range.substr(colon + 1);
   }
 
   // torchrun's dynamic rendezvous makes the store of the processes where index 0 is by the name of

@@ -75,7 +75,8 @@ TEST_CASE("fields that an earlier version has stored are put back for a client o
 
 TEST_CASE("metadata of a runtime that an earlier version has stored can change") {
   Json before = torch_runtime();
-  before["spec"]["mlPolicy"]["torch"].set("elasticPolicy", yaml("{minNodes: 1, maxNodes: 2}"));
+  before["spec"]["mlPolicy"]["torch"].set(
+      "elasticPolicy", yaml("{minNodes: 1, maxNodes: 2, metrics: [{type: Resource}]}"));
   Json after = before;
   after["metadata"].set("labels", yaml("{team: a}"));
   CHECK(mutate_runtime(update(before, after)).is_allowed);
@@ -392,8 +393,8 @@ TEST_CASE("runtimes of v2.0 and v2.1") {
       Row{"{numNodes: 1, torch: {elasticPolicy: {minNodes: 2, maxNodes: 2, maxRestarts: 3}}}",
           "{numNodes: 2, torch: {}}", ""},
       Row{"{torch: {elasticPolicy: {maxRestarts: 3}}}", "{torch: {}}", ""},
-      Row{"{torch: {elasticPolicy: {minNodes: 1, maxNodes: 4}}}", nullptr,
-          "spec.mlPolicy.torch.elasticPolicy: Invalid value: "},
+      Row{"{torch: {elasticPolicy: {minNodes: 1, maxNodes: 4, metrics: [{type: Resource}]}}}",
+          nullptr, "spec.mlPolicy.torch.elasticPolicy.metrics: Invalid value: "},
       Row{"{mpi: {mpiImplementation: IntelMPI}}", "{mpi: {mpiImplementation: Intel}}", ""},
       Row{"{mpi: {mpiImplementation: openmpi}}", "{mpi: {mpiImplementation: OpenMPI}}", ""});
   CAPTURE(row.policy);
@@ -431,7 +432,8 @@ TEST_CASE("a runtime's own processRestarts is kept beside an elasticPolicy") {
 }
 
 TEST_CASE("a runtime of today is not changed") {
-  for (const char* torch : {"{}", "{numProcPerNode: auto}", "{numProcPerNode: 4, launcher: env}"}) {
+  for (const char* torch : {"{}", "{numProcPerNode: auto}", "{numProcPerNode: 4, launcher: env}",
+                            "{elasticPolicy: {minNodes: 1, maxNodes: 4, maxRestarts: 2}}"}) {
     CAPTURE(torch);
     Json runtime = torch_runtime();
     runtime["spec"]["mlPolicy"].set("torch", yaml(torch));

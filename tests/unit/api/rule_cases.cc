@@ -28,7 +28,7 @@ class Cases {
   void print(const test::RuledKind& kind, int count) {
     const wire::Schema& schema = *kind.schema;
     const auto has_predicate = [&](std::string_view cel) {
-      return schema.predicates.contains(cel);
+      return schema.predicates.rules.contains(cel);
     };
     for (const test::RuleSite& site : test::find_rule_sites(kind, has_predicate))
       for (int i = 0; i < count; ++i) {

@@ -64,9 +64,11 @@ const Json& schema_at(const Json& root, const std::vector<std::string>& path) {
 TransitionCases::Subject TransitionCases::subject_of(const RuledKind& kind, const RuleSite& site) {
   static const std::regex kOfMember(
       R"(has\(self\.(\w+)\) == has\(oldSelf\.\1\)|!has\(self\.(\w+)\) \|\| oldSelf\.\?\2\.hasValue\(\))");
-  Subject subject{site, printed(site.path) + std::string(site.rule->get_string("fieldPath")),
-                  site.path};
+  constexpr std::string_view kTrainer = ".spec.trainer";
+  const std::string_view field = site.rule->get_string("fieldPath");
+  Subject subject{site, printed(site.path) + std::string(field), site.path};
   const std::string cel(site.cel());
+  std::vector<std::string> value = site.path;
   std::smatch match;
   if (std::regex_match(cel, match, kOfMember)) {
     subject.is_removed = match[2].matched;
@@ -74,6 +76,13 @@ TransitionCases::Subject TransitionCases::subject_of(const RuledKind& kind, cons
   } else if (cel == "self == oldSelf" && !site.path.empty() && !site.path.back().empty()) {
     subject.member = site.path.back();
     subject.parent.pop_back();
+  } else if (site.path.empty() && field == kTrainer) {
+    // These rules of the whole object read its status, which a stored object here has not.
+    subject.place = kTrainer.substr(1);
+    subject.parent = {"spec"};
+    subject.member = "trainer";
+    subject.is_by_status = cel.starts_with('!');
+    value = {"spec", "trainer"};
   } else {
     throw std::invalid_argument("no updates are known for the rule " + cel + " of " +
                                 printed(site.path));
@@ -87,11 +96,11 @@ TransitionCases::Subject TransitionCases::subject_of(const RuledKind& kind, cons
     subject.is_key = std::find(keys.begin(), keys.end(), Json(subject.member)) != keys.end();
   }
   const auto is_unchecked = [&kind](std::string_view rule) {
-    return rule.find("oldSelf") == rule.npos && !kind.schema->predicates.contains(rule);
+    return rule.find("oldSelf") == rule.npos && !kind.schema->predicates.rules.contains(rule);
   };
   for (const RuleSite& other : find_rule_sites(kind, is_unchecked))
-    if (cel == "self == oldSelf" && other.path.size() >= site.path.size() &&
-        std::equal(site.path.begin(), site.path.end(), other.path.begin()))
+    if ((cel == "self == oldSelf" || field == kTrainer) && other.path.size() >= value.size() &&
+        std::equal(value.begin(), value.end(), other.path.begin()))
       subject.is_checked = false;
   return subject;
 }
@@ -107,7 +116,8 @@ std::vector<Json> TransitionCases::make(const RuledKind& kind, int count) {
     for (int i = 0; i < objects; ++i) {
       const bool has_member = i % 4 != 1;
       const Json stored = stored_object(kind, subject, has_member);
-      const bool can_refuse = subject.is_removed ? !has_member : has_member && !subject.is_key;
+      const bool can_refuse =
+          subject.is_removed ? !has_member : has_member && !subject.is_key && !subject.is_by_status;
       // The first update changes nothing, the second is refused by the rule, and the third is any
       // other.
       Json updates = Json::array();
@@ -125,7 +135,7 @@ std::vector<Json> TransitionCases::make(const RuledKind& kind, int count) {
                                     {"rule", site.cel()},
                                     {"place", subject.place},
                                     {"message", site.rule->get_string("message")},
-                                    {"can_refuse", !subject.is_key}}));
+                                    {"can_refuse", !subject.is_key && !subject.is_by_status}}));
     }
   }
   return cases;

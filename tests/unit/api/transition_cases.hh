@@ -10,9 +10,9 @@
 
 namespace trainer::test {
 
-// A rule may be `self == oldSelf`, `has(self.NAME) == has(oldSelf.NAME)`, or that of a removed
-// member. Any other one that has `oldSelf` is an error: add its form here and in
-// api/schema/transitions.cc.
+// A rule may be `self == oldSelf`, `has(self.NAME) == has(oldSelf.NAME)`, that of a removed member,
+// or one of an elastic TrainJob. Any other one that has `oldSelf` is an error: add its form here
+// and in api/schema/transitions.cc.
 class TransitionCases {
  public:
   explicit TransitionCases(unsigned seed)
@@ -30,9 +30,10 @@ class TransitionCases {
     std::vector<std::string> parent;
     std::string member = {};
     const kube::Json* parent_schema = nullptr;
-    bool is_removed = false;  // from the API: the object was stored before that
-    bool is_key = false;      // a key of its item in a list map: a changed one makes another item
-    bool is_checked = true;   // check_schema() knows all rules of the value and in it
+    bool is_removed = false;    // from the API: the object was stored before that
+    bool is_key = false;        // a key of its item in a list map: a changed one makes another item
+    bool is_by_status = false;  // it refuses only where the status of the object says so
+    bool is_checked = true;     // check_schema() knows all rules of the value and in it
   };
 
   static Subject subject_of(const RuledKind& kind, const RuleSite& site);

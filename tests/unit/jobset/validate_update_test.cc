@@ -173,6 +173,22 @@ TEST_CASE("W33 to W37, U8: sizes") {
             .find("field is immutable") != std::string::npos);
   CHECK(update_errors(before, sized("Indexed", 4, 4)).find("field is immutable") !=
         std::string::npos);
+  const auto elastic = [](Json jobset, const char* nodes) {
+    jobset["metadata"].set("annotations",
+                           Json::object({{"trainer.kubeflow.org/elastic-nodes", nodes}}));
+    jobset["metadata"].set(
+        "ownerReferences",
+        Json::array({Json::object({{"apiVersion", "trainer.kubeflow.org/v1alpha1"},
+                                   {"kind", "TrainJob"},
+                                   {"name", "j"},
+                                   {"uid", "u"},
+                                   {"controller", true}})}));
+    return jobset;
+  };
+  CHECK(update_errors(elastic(before, "2:4"), elastic(sized("Indexed", 4, 4), "2:4")).empty());
+  for (const char* nodes : {"", "4", "4:2", "0:4", "2:x", "2:99999999999"})
+    CHECK(update_errors(elastic(before, nodes), elastic(sized("Indexed", 4, 4), nodes))
+              .find("field is immutable") != std::string::npos);
   Json edited = sized("Indexed", 4, 4);
   edited["spec"]["replicatedJobs"].as_array()[0]["replicas"] = 2;
   CHECK(update_errors(before, edited, open).find("field is immutable") != std::string::npos);

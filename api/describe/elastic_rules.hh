@@ -1,0 +1,18 @@
+// These rules say what of a TrainJob's spec.trainer may change, by its stored object.
+#pragma once
+
+#include "kube/model/json.hh"
+
+namespace trainer::wire {
+
+// Returns whether a change leaves spec.trainer alone, except for the number of nodes of an elastic
+// job. In any other job a part that is added or removed is no change here.
+bool keeps_trainer(const kube::Json& job, const kube::Json& before);
+
+// Returns whether a job that has run, and is not elastic, has spec.trainer if it had it before.
+bool keeps_part(const kube::Json& job, const kube::Json& before);
+
+// Returns whether a change of the number of nodes stays within the bounds of an elastic job.
+bool keeps_bounds(const kube::Json& job, const kube::Json& before);
+
+}  // namespace trainer::wire

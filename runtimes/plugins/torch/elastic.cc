@@ -1,0 +1,90 @@
+#include "runtimes/plugins/torch/elastic.hh"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "runtimes/pipeline/pod_sets.hh"
+#include "runtimes/plugins/torch/launcher.hh"
+#include "runtimes/plugins/torch/torchtune.hh"
+#include "runtimes/views/labels.hh"
+
+namespace trainer::pipeline {
+
+namespace {
+
+kube::FieldError refuse_runtime(const Draft& draft, std::string detail) {
+  return kube::invalid("spec.runtimeRef", draft.job.spec.runtimeRef.name,
+                       fmt::format("mlPolicy.torch.elasticPolicy of the runtime lets the number of "
+                                   "nodes change: {}",
+                                   detail));
+}
+
+// Kueue has given the quota of so many nodes as the job began with.
+void check_queue(const Draft& draft, const ElasticNodes& nodes, kube::FieldErrors& errors) {
+  const auto queue = draft.job.metadata.labels.find(kQueueLabel);
+  if (queue == draft.job.metadata.labels.end() || queue->second.empty() ||
+      nodes.least == nodes.most)
+    return;
+  errors.push_back(kube::invalid(
+      kube::join_key("metadata.labels", kQueueLabel), queue->second,
+      fmt::format("Kueue admits a TrainJob with a fixed number of nodes, and elasticPolicy of "
+                  "runtime \"{}\" lets it change from {} to {}: leave the queue out, or name a "
+                  "runtime with equal minNodes and maxNodes",
+                  draft.job.spec.runtimeRef.name, nodes.least, nodes.most)));
+}
+
+}  // namespace
+
+std::string ElasticNodes::to_string() const {
+  return fmt::format("{}:{}", least, most);
+}
+
+std::optional<ElasticNodes> elastic_nodes_of(const TorchPolicy& policy) {
+  const auto& elastic = policy.elasticPolicy;
+  if (!elastic || !elastic->minNodes || !elastic->maxNodes) return std::nullopt;
+  ElasticNodes nodes{*elastic->minNodes, *elastic->maxNodes};
+  if (elastic->maxRestarts) nodes.restarts = *elastic->maxRestarts;
+  return nodes;
+}
+
+void make_elastic(Draft& draft, std::size_t index, const ElasticNodes& nodes,
+                  std::string_view source) {
+  draft.pod_sets[index].bounds.emplace(nodes.least, nodes.most);
+  draft.set_annotation(jobset::kElasticNodesKey, nodes.to_string(), source);
+  kube::Json& spec = draft.spec.replicatedJobs[index].template_["spec"];
+  // A pod that ends is one node less, and the Job makes another one of the same index. Two of one
+  // index would disturb each other.
+  spec.set("backoffLimit", nodes.restarts);
+  spec.set("podReplacementPolicy", "Failed");
+  if (!draft.journal.is_on()) return;
+  for (const char* member : {"backoffLimit", "podReplacementPolicy"})
+    draft.journal.note(fmt::format("{}.template.spec.{}", draft.job_path(index), member), source);
+}
+
+void check_elastic(const Draft& draft, const TorchPolicy& policy, kube::FieldErrors& errors) {
+  const auto nodes = elastic_nodes_of(policy);
+  if (!nodes) return;
+  const auto index = draft.find_ancestor(kTrainerStep);
+  if (!index)
+    return errors.push_back(refuse_runtime(
+        draft, fmt::format("label the job that trains with {}: trainer", kAncestorLabel)));
+  const auto launcher = launcher_of(draft.job, policy);
+  if (launcher && *launcher == Launcher::kEnv)
+    errors.push_back(refuse_runtime(
+        draft, "launcher env starts processes for a fixed number: use launcher torchrun"));
+  if (torchtune::is_torchtune(draft.command))
+    errors.push_back(refuse_runtime(
+        draft,
+        "recipes of torchtune begin again from the start when a node comes or goes: write a "
+        "command that resumes from a checkpoint, or use another runtime"));
+  const std::int32_t count = expected_pods(draft, *index);
+  if (count < nodes->least || count > nodes->most)
+    errors.push_back(kube::invalid(
+        "spec.trainer.numNodes", count,
+        fmt::format("runtime \"{}\" allows {} to {} nodes (mlPolicy.torch.elasticPolicy)",
+                    draft.job.spec.runtimeRef.name, nodes->least, nodes->most)));
+  check_queue(draft, *nodes, errors);
+}
+
+}  // namespace trainer::pipeline
