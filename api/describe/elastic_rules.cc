@@ -1,12 +1,39 @@
 #include "api/describe/elastic_rules.hh"
 
 #include <algorithm>
-#include <initializer_list>
+#include <string>
 
 namespace trainer::wire {
 namespace {
 
 using kube::Json;
+
+constexpr std::string_view kFixed[] = {"image", "command",          "args",
+                                       "env",   "resourcesPerNode", "numProcPerNode"};
+
+// Returns the condition that a member is absent from both, or the same in both.
+std::string same_member(std::string_view name) {
+  const std::string now = "self.spec.trainer." + std::string(name);
+  const std::string before = "oldSelf.spec.trainer." + std::string(name);
+  return "(has(" + now + ") ? has(" + before + ") && " + now + " == " + before + " : !has(" +
+         before + "))";
+}
+
+std::string make_trainer_rule() {
+  const std::string elastic = "has(oldSelf.status) && has(oldSelf.status.elastic)";
+  std::string same;
+  std::string none;
+  for (const std::string_view name : kFixed) {
+    same += " && " + same_member(name);
+    none += " && !has(self.spec.trainer." + std::string(name) + ")";
+  }
+  return "!has(self.spec) || !has(oldSelf.spec) || "
+         "(has(self.spec.trainer) && has(oldSelf.spec.trainer) ? "
+         "self.spec.trainer == oldSelf.spec.trainer || " +
+         elastic + same + " : !(" + elastic +
+         ") || !has(oldSelf.spec.trainer) && (!has(self.spec.trainer)" + " || " + none.substr(4) +
+         "))";
+}
 
 bool is_elastic_job(const Json& job) {
   return job.find_path({"status", "elastic"}) != nullptr;
@@ -35,13 +62,18 @@ bool is_same(const Json& trainer, const Json& other, bool is_number_free) {
 
 }  // namespace
 
+std::string_view trainer_rule() {
+  static const std::string kRule = make_trainer_rule();
+  return kRule;
+}
+
 bool keeps_trainer(const Json& job, const Json& before) {
   const bool is_elastic = is_elastic_job(before);
   const Json* trainer = job.find_path({"spec", "trainer"});
   const Json* stored = before.find_path({"spec", "trainer"});
   if (!is_elastic && (trainer == nullptr || stored == nullptr)) return true;
-  const Json none = Json::object();
-  return is_same(trainer ? *trainer : none, stored ? *stored : none, is_elastic);
+  if (trainer == nullptr) return stored == nullptr;
+  return is_same(*trainer, stored ? *stored : Json::object(), is_elastic);
 }
 
 bool keeps_part(const Json& job, const Json& before) {

@@ -398,16 +398,7 @@ void TrainJob::describe(D& d) {
              }})
       .rule({"size(self.metadata.name) <= 63", "metadata.name must be no more than 63 characters",
              [](const kube::Json& self) { return name_of(self).size() <= 63; }})
-      .rule({.cel =
-                 "self.?spec.trainer == oldSelf.?spec.trainer || "
-                 "(oldSelf.?status.elastic.hasValue() ? "
-                 "self.?spec.trainer.image == oldSelf.?spec.trainer.image && "
-                 "self.?spec.trainer.command == oldSelf.?spec.trainer.command && "
-                 "self.?spec.trainer.args == oldSelf.?spec.trainer.args && "
-                 "self.?spec.trainer.env == oldSelf.?spec.trainer.env && "
-                 "self.?spec.trainer.resourcesPerNode == oldSelf.?spec.trainer.resourcesPerNode && "
-                 "self.?spec.trainer.numProcPerNode == oldSelf.?spec.trainer.numProcPerNode : "
-                 "!self.?spec.trainer.hasValue() || !oldSelf.?spec.trainer.hasValue())",
+      .rule({.cel = wire::trainer_rule(),
              .message = "field is immutable",
              .field_path = ".spec.trainer",
              .keeps = wire::keeps_trainer})

@@ -5,6 +5,7 @@
 #include <set>
 #include <stdexcept>
 
+#include "api/describe/elastic_rules.hh"
 #include "api/schema/schema_view.hh"
 #include "api/schema/structural_schema.hh"
 #include "kube/model/time.hh"
@@ -81,7 +82,7 @@ TransitionCases::Subject TransitionCases::subject_of(const RuledKind& kind, cons
     subject.place = kTrainer.substr(1);
     subject.parent = {"spec"};
     subject.member = "trainer";
-    subject.is_by_status = cel.starts_with('!');
+    subject.is_by_status = cel != wire::trainer_rule();
     value = {"spec", "trainer"};
   } else {
     throw std::invalid_argument("no updates are known for the rule " + cel + " of " +
