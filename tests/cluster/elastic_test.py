@@ -19,8 +19,9 @@ def pods_of(cluster):
 
 
 def wait_for_pods(cluster, count):
-    return wait_until(f"{count} pods", lambda: sorted(found := pods_of(cluster)) == list(range(count)) and found, seconds=90, every=0.5,
-                      shown=lambda: pods_of(cluster))
+    wait_until(f"{count} pods", lambda: sorted(pods_of(cluster)) == list(range(count)), seconds=90, every=0.5,
+               shown=lambda: pods_of(cluster))
+    return pods_of(cluster)
 
 
 def job(name="e"):

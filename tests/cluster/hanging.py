@@ -49,7 +49,7 @@ class Data(Dataset):
 
 def checkpoint():
     if RANK == 0:
-        end, path = time.time() + 3 * int(sys.argv[2]), "/tmp/checkpoint"
+        end, path = time.time() + 2 * int(sys.argv[2]), "/tmp/checkpoint"
         while time.time() < end:
             with open(path, "wb") as file: file.write(b"x" * 4000000)
             time.sleep(0.02)
@@ -90,7 +90,7 @@ def line_of(mark):
 def job(name, case, folder="/tmp"):
     """Each node writes the script into this folder, which is its own."""
     text = SCRIPT.replace("'", "'\\''")
-    script = f"printf '%s' '{text}' > {folder}/train.py; exec torchrun {folder}/train.py {case} {THRESHOLD}"
+    script = f"printf '%s' '{text}' > {folder}/train.py; exec torchrun --monitor_interval 1 {folder}/train.py {case} {THRESHOLD}"
     return {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob",
             "metadata": {"name": name, "annotations": {
                 "trainer.kubeflow.org/detect-hangs": "true",

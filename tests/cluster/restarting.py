@@ -7,7 +7,7 @@ import datetime, os, pathlib, signal, sys, time
 import torch, torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 CASE, FOLDER, RANK = sys.argv[1], pathlib.Path(sys.argv[2]), int(os.environ["RANK"])
-AT, END = 20, 150
+AT, END = 20, 80
 CHECKPOINT, MARK = FOLDER / "step", FOLDER / "died"
 torch.set_num_threads(1)
 
@@ -44,7 +44,7 @@ main()
 def job(name, case, restarts, folder="/tmp", **policy):
     """Each node writes the script into this folder, which is its own."""
     text = SCRIPT.replace("'", "'\\''")
-    script = f"printf '%s' '{text}' > {folder}/train.py; exec torchrun {folder}/train.py {case} {folder}"
+    script = f"printf '%s' '{text}' > {folder}/train.py; exec torchrun --monitor_interval 0.5 {folder}/train.py {case} {folder}"
     return {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob",
             "metadata": {"name": name, "annotations": {
                 "trainer.kubeflow.org/detect-hangs": "true",

@@ -261,15 +261,15 @@ def test_a_plain_script_on_two_nodes(cluster):
     """Two trainings and a warning; with either launcher one training of all processes, and no warning."""
     cluster.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "script"}, "data": {"train.py": TRAIN}},
                   script_runtime("plain"), script_runtime("pairs", launcher="torchrun", numProcPerNode=2))
+    jobs = ((script_job("by-torchrun", "pairs"), 4), (script_job("by-itself", "plain", annotations={LAUNCHER: "env"}), 2))
+    for job, _ in jobs:
+        assert "Warning" not in warned(cluster, job)
     warning = warned(cluster, script_job("alone", "plain"))
     assert f"each of the 2 nodes runs a training of its own; annotate the TrainJob with {LAUNCHER}: torchrun" in warning, warning
     assert completes(cluster, "alone").count("rank 0 of 1 sums 1") == 2
 
-    for job, ranks in ((script_job("by-torchrun", "pairs"), 4),
-                       (script_job("by-itself", "plain", annotations={LAUNCHER: "env"}), 2)):
-        name = job["metadata"]["name"]
-        assert "Warning" not in warned(cluster, job)
-        logs = completes(cluster, name)
+    for job, ranks in jobs:
+        logs = completes(cluster, job["metadata"]["name"])
         for rank in range(ranks):
             assert f"rank {rank} of {ranks} sums {ranks * (ranks + 1) // 2}" in logs, logs
 

@@ -88,4 +88,4 @@ def test_mpijob_v2_of_the_official_example(cluster):
 
 
 if __name__ == "__main__":
-    harness.main(__file__)
+    harness.main(__file__, parallel=2)

@@ -1,14 +1,13 @@
 #!/usr/bin/python3
 """Processes die in real pods, and torchrun starts them again there (docs/users/restarts.md).
 
-run calls it. Two nodes train with gloo.
+run calls it. Two nodes train with gloo. Jobs run side by side, since they wait most of the time.
 """
 import json
 import pathlib
 import sys
 
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1] / folder) for folder in ("cluster", "conformance")]
-import deployment_test  # noqa: E402
 import harness  # noqa: E402
 from hangs_test import printed, with_status_server  # noqa: E402
 from harness import TRAINER, run, wait_until  # noqa: E402
@@ -30,36 +29,28 @@ def ended(cluster, name, condition, seconds=300):
 
 
 def test_processes_restart_in_their_pods(cluster):
-    restore = with_status_server()
-    try:
-        cluster.apply(job("once", "once", 3))
-        pods = wait_until("the pods of once", lambda: len(found := pods_of(cluster, "once")) == 2 and found, seconds=60)
-        columns = wait_until("a restart is shown", lambda: "(1 in pods)" in (shown := run(
-            "kubectl", "-n", cluster.namespace, "get", "trainjob", "once").stdout) and shown, seconds=240, every=0.5,
-            shown=lambda: printed(cluster, "once"))
-        assert "0/0 (1 in pods)" in columns, columns
-        said = why(cluster, "once")
-        assert "processes were started again in their pods: 1 time" in said, said
-        check_once(ended(cluster, "once", "Complete"), printed(cluster, "once"))
-        assert pods_of(cluster, "once") == pods, "a pod was made again"
-        assert "ProcessesRestarted" in run("kubectl", "-n", cluster.namespace, "get", "events").stdout
-
-        cluster.apply(job("exhausted", "exhausted", 1, maxRestarts=1), job("loop", "loop", 20, maxRestarts=5))
-        check_loop(ended(cluster, "loop", "Failed"))
-        check_exhausted(ended(cluster, "exhausted", "Complete", seconds=600), printed(cluster, "exhausted"))
-    finally:
-        restore()
+    with_status_server()
+    cluster.apply(job("once", "once", 3), job("exhausted", "exhausted", 1, maxRestarts=1), job("loop", "loop", 20, maxRestarts=5))
+    pods = wait_until("the pods of once", lambda: len(found := pods_of(cluster, "once")) == 2 and found, seconds=60)
+    columns = wait_until("a restart is shown", lambda: "(1 in pods)" in (shown := run(
+        "kubectl", "-n", cluster.namespace, "get", "trainjob", "once").stdout) and shown, seconds=240, every=0.5,
+        shown=lambda: printed(cluster, "once"))
+    assert "0/0 (1 in pods)" in columns, columns
+    said = why(cluster, "once")
+    assert "processes were started again in their pods: 1 time" in said, said
+    check_once(ended(cluster, "once", "Complete"), printed(cluster, "once"))
+    assert pods_of(cluster, "once") == pods, "a pod was made again"
+    assert "ProcessesRestarted" in run("kubectl", "-n", cluster.namespace, "get", "events").stdout
+    check_loop(ended(cluster, "loop", "Failed"))
+    check_exhausted(ended(cluster, "exhausted", "Complete", seconds=600), printed(cluster, "exhausted"))
 
 
 def test_a_job_that_asks_for_what_torchrun_cannot_do_is_refused(cluster):
     made = job("env", "once", 3)
     made["metadata"]["annotations"]["trainer.kubeflow.org/torch-launcher"] = "env"
+    with_status_server()   # and so the webhooks
     refused = run("kubectl", "-n", cluster.namespace, "apply", "-f", "-", check=False, text=json.dumps(made)).stderr
     assert "spec.failurePolicy.processRestarts" in refused and "use launcher torchrun" in refused, refused
-
-
-def test_uninstalls(_):
-    deployment_test.test_uninstalls(None)
 
 
 if __name__ == "__main__":

@@ -12,12 +12,20 @@ from frameworks_test import container, replicated_job, runtime, trainjob  # noqa
 from harness import TRAINER, run, wait_until  # noqa: E402
 
 PYTHON = ["python3", "-c"]
-TORCHRUN = ["torchrun", "--no_python", *PYTHON]
+TORCHRUN = ["torchrun", "--monitor_interval=1", "--no_python", *PYTHON]
+SHORT = 15   # seconds, for ranks that have reached each other
 GROUP = """
 import datetime, sys, time, torch, torch.distributed as group
-group.init_process_group("gloo", timeout=datetime.timedelta(seconds=20))
+group.init_process_group("gloo", timeout=datetime.timedelta(seconds=%d))
 """
+WAITS = GROUP % 300   # for ranks that start late, and for their names
 SUM = "group.all_reduce(torch.ones(1)); time.sleep(2); group.all_reduce(torch.ones(1))\n"
+HANGS = WAITS + f"""
+pair = group.new_group(timeout=datetime.timedelta(seconds={SHORT}))
+if group.get_rank() == 1:
+    time.sleep(600)
+group.all_reduce(torch.ones(1), group=pair)
+"""
 
 # name -> (the trainer, its nodes, what the first line says)
 FAILURES = {
@@ -27,16 +35,18 @@ FAILURES = {
     "memory": ({"command": [*PYTHON, "bytearray(b'x') * 10**9"], "resourcesPerNode": {"limits": {"memory": "200Mi"}}}, 1,
                "out of memory: container node of pod memory-node-0-0"),
     "shared": ({"command": [*PYTHON, "import torch; torch.ones(40_000_000).share_memory_()"]}, 1, "shared memory is used up"),
-    "interface": ({"command": [*TORCHRUN, GROUP], "env": [{"name": "GLOO_SOCKET_IFNAME", "value": "eth9"}]}, 1,
+    "interface": ({"command": [*TORCHRUN, WAITS], "env": [{"name": "GLOO_SOCKET_IFNAME", "value": "eth9"}]}, 1,
                   "the network interface that NCCL or Gloo should use does not exist"),
+}
+FAILURES_OF_TWO = {
     # The second node waits for what the first one does not do any more.
-    "error": ({"command": [*TORCHRUN, GROUP + "if group.get_rank() == 0: raise ValueError('the rate is negative')\n" + SUM]}, 2,
+    "error": ({"command": [*TORCHRUN, WAITS + "if group.get_rank() == 0: raise ValueError('the rate is negative')\n" + SUM]}, 2,
               "the script fails: ValueError: the rate is negative"),
-    "hangs": ({"command": [*TORCHRUN, GROUP + "if group.get_rank() == 1: time.sleep(600)\n" + SUM]}, 2,
+    "hangs": ({"command": [*TORCHRUN, HANGS]}, 2,
               "Gloo timed out waiting for another rank"),
     # It starts no training, so the first node waits for it.
     "alone": ({"command": ["bash", "-c", '[ "$PET_NODE_RANK" = 0 ] || exec sleep 600\n'
-                           f"RANK=0 WORLD_SIZE=2 MASTER_ADDR=localhost MASTER_PORT=29500 exec python3 -c '{GROUP}'"]}, 2,
+                           f"RANK=0 WORLD_SIZE=2 MASTER_ADDR=localhost MASTER_PORT=29500 exec python3 -c '{GROUP % 5}'"]}, 2,
               "the nodes do not reach each other"),
 }
 
@@ -46,28 +56,41 @@ def first_line(cluster, name):
 
 
 def says(cluster, name, words, seconds=120):
-    wait_until(f"why {name}: {words}", lambda: words in first_line(cluster, name), seconds=seconds, every=0.5,
-               shown=lambda: run(TRAINER, "why", "-n", cluster.namespace, name, check=False).stdout)
+    def shown():
+        printed = [run("kubectl", "-n", cluster.namespace, "logs", "--timestamps", pod["metadata"]["name"], check=False).stdout
+                   for pod in cluster.list("pods", "-l", f"jobset.sigs.k8s.io/jobset-name={name}")]
+        return "\n".join([run(TRAINER, "why", "-n", cluster.namespace, name, check=False).stdout, *printed])
+
+    wait_until(f"why {name}: {words}", lambda: words in first_line(cluster, name), seconds=seconds, every=0.5, shown=shown)
 
 
 def have_runtime(cluster, **pod):
     cluster.apply(runtime("plain", {"numNodes": 1, "torch": {}}, replicated_job("node", "trainer", [container()], **pod)))
 
 
-def test_failures(cluster):
-    have_runtime(cluster)
-    # One after the other: each of them takes all of a small machine while it loads PyTorch. Not all of them end soon: of a node that has
-    # failed, torchrun waits for minutes for the others.
-    for name, (trainer, nodes, words) in FAILURES.items():
-        cluster.apply(trainjob(name, "plain", trainer={"numNodes": nodes, **trainer}))
-        says(cluster, name, words)
-
-
 def test_one_node_runs_on(cluster):
+    """First, because it waits longest."""
     have_runtime(cluster)
     cluster.apply(trainjob("late", "plain", trainer={"numNodes": 4, "command": [
         "bash", "-c", '[ "$PET_NODE_RANK" = 2 ] && exec sleep infinity; exit 0']}))
     says(cluster, "late", "3 of 4 finished, rank 2 runs on")
+
+
+def fails(cluster, failures):
+    # One after the other: each of them takes all of a small machine while it loads PyTorch. Not all of them end soon: of a node that has
+    # failed, torchrun waits for minutes for the others.
+    have_runtime(cluster)
+    for name, (trainer, nodes, words) in failures.items():
+        cluster.apply(trainjob(name, "plain", trainer={"numNodes": nodes, **trainer}))
+        says(cluster, name, words)
+
+
+def test_failures(cluster):
+    fails(cluster, FAILURES)
+
+
+def test_failures_of_two_nodes(cluster):
+    fails(cluster, FAILURES_OF_TWO)
 
 
 def test_an_image_that_is_not_there(cluster):

@@ -68,13 +68,13 @@ if os.environ.get("LONG"):
 def test_out_of_retries_keeps_the_failed_pod(cluster):
     """Its container would wait for the next restart; the kubelet ends the pod instead, so that its log stays."""
     cluster.apply(job("PyTorchJob", "retries", {"Master": (1, shell("sleep 600")), "Worker": (1, shell("echo no such file; exit 1"))},
-                      {"backoffLimit": 3, "cleanPodPolicy": "Running"}, "OnFailure"))
+                      {"backoffLimit": 2, "cleanPodPolicy": "Running"}, "OnFailure"))
     failed = wait_until("it has Failed", lambda: cluster.condition("pytorchjob", "retries", "Failed"), seconds=120)
     assert failed["message"] == "Job retries has failed because it has reached the specified backoff limit", failed
     wait_until("the healthy pod is gone, the other has ended", lambda: [
         (name, pod["status"]["phase"]) for name, pod in pods_of(cluster, "retries").items()] == [("retries-worker-0", "Failed")])
     pod = pods_of(cluster, "retries")["retries-worker-0"]
-    assert pod["status"]["containerStatuses"][0]["restartCount"] == 3, pod["status"]
+    assert pod["status"]["containerStatuses"][0]["restartCount"] == 2, pod["status"]
     assert cluster.kubectl("logs", "retries-worker-0") == "no such file\n"
     assert [s["metadata"]["name"] for s in cluster.list("services")] == ["retries-worker-0"]
     first = cluster.get("pytorchjob", "retries")["status"]["firstFailure"]

@@ -5,6 +5,7 @@ failure: `raise bed.Skipped(reason)`. The program is $TRAINER (default: build/tr
 """
 import atexit
 import base64
+import concurrent.futures
 import contextlib
 import functools
 import json
@@ -16,6 +17,7 @@ import ssl
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import traceback
 import urllib.error
@@ -43,9 +45,13 @@ class Skipped(Exception):
 wait_until = functools.partial(harness.wait_until, every=0.02)   # nothing here is far away
 
 
+TORCH = threading.Lock()
+
+
 def torch():
     """A directory for the front of PATH in which torchrun works."""
-    done = subprocess.run([ROOT / "tools/torch", FOLDER / "torch"], stdout=subprocess.PIPE, text=True, check=True)
+    with TORCH:
+        done = subprocess.run([ROOT / "tools/torch", FOLDER / "torch"], stdout=subprocess.PIPE, text=True, check=True)
     return done.stdout.strip()
 
 
@@ -214,7 +220,7 @@ class Local:
 
     def left_over(self):
         """Processes of the daemon, of shims, and of pods whose scripts name a file of this test."""
-        return processes_with(str(self.folder))
+        return processes_with(f"{self.folder}/")
 
 
 def is_zombie(pid):
@@ -247,13 +253,20 @@ def run_test(name, test):
     return result
 
 
-def main(ran=()):
-    """Runs the tests of the calling file: see harness.selected_tests(). `ran`: what the tests say that they have tried, for ./check."""
+def has_networks():
+    """Pods have networks of their own, as in tier 1. In the others, jobs of two daemons would want the same ports."""
+    return subprocess.run(["unshare", "--user", "--map-root-user", "--net", "true"], stderr=subprocess.DEVNULL, check=False).returncode == 0
+
+
+def main(ran=(), parallel=1):
+    """Runs the tests of the calling file: see harness.selected_tests(). `ran`: what the tests say that they have tried, for ./check.
+    `parallel`: how many run side by side, each with a daemon of its own; for tests that ask for no tier, or listen to no port."""
     FOLDER.chmod(0o755)
     atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
     shutil.copy(os.environ.get("TRAINER", ROOT / "build/trainer"), TRAINER)
     TRAINER.chmod(0o755)
-    results = [run_test(*test) for test in harness.selected_tests()]
+    with concurrent.futures.ThreadPoolExecutor(parallel if has_networks() else 1) as pool:
+        results = list(pool.map(lambda test: run_test(*test), harness.selected_tests()))
     for where in ran:
         print(f"ran  {where}")
     passed, failed = results.count(True), results.count(False)

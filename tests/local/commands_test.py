@@ -13,6 +13,23 @@ POLITE = 'trap "echo asked to end; exit 0" TERM; echo begun; while :; do sleep 0
 DEAF = 'trap "" TERM; echo begun; while :; do sleep 0.1; done # '
 
 
+def test_down_does_not_end_what_it_cannot_stop(local):
+    """First, because it waits longest. A job that no controller suspends: its pod continues, and so does the daemon."""
+    local.up("--no-controller")
+    local.create(trainjob("driven", "true"))
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "driven", "labels": {"jobset.sigs.k8s.io/jobset-name": "driven"}},
+           "spec": {"nodeName": "local", "restartPolicy": "Never", "terminationGracePeriodSeconds": 0,
+                    "containers": [{"name": "c", "image": "localhost/none:1", "command": ["sleep", "1000"]}]}}
+    local.request(bed.PODS, pod, "POST")
+    wait_until("it runs", lambda: local.pods()[0].get("status", {}).get("phase") == "Running")
+    done = local.run("down", code=1)
+    assert "TrainJob default/driven: its pods have 0 s to end: waiting for them\n" == done.stdout, done.stdout
+    assert "have not ended within 30 s" in done.stderr and "The daemon goes on." in done.stderr, done.stderr
+    assert local.pods()[0]["status"]["phase"] == "Running"
+    local.request(f"{bed.PODS}/driven", method="DELETE")
+    local.run("down")
+
+
 def test_up_status_env_down(local):
     for command in ("status", "env", "logs x", "stop x"):
         assert "no daemon is up" in local.run(*command.split(), code=1).stderr
@@ -221,23 +238,6 @@ def test_a_daemon_that_was_asked_to_end_stays_away(local):
     assert "no daemon is up" in local.run("status", code=1).stderr
 
 
-def test_down_does_not_end_what_it_cannot_stop(local):
-    """A job that no controller suspends: its pod continues, and so does the daemon."""
-    local.up("--no-controller")
-    local.create(trainjob("driven", "true"))
-    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "driven", "labels": {"jobset.sigs.k8s.io/jobset-name": "driven"}},
-           "spec": {"nodeName": "local", "restartPolicy": "Never", "terminationGracePeriodSeconds": 0,
-                    "containers": [{"name": "c", "image": "localhost/none:1", "command": ["sleep", "1000"]}]}}
-    local.request(bed.PODS, pod, "POST")
-    wait_until("it runs", lambda: local.pods()[0].get("status", {}).get("phase") == "Running")
-    done = local.run("down", code=1)
-    assert "TrainJob default/driven: its pods have 0 s to end: waiting for them\n" == done.stdout, done.stdout
-    assert "have not ended within 30 s" in done.stderr and "The daemon goes on." in done.stderr, done.stderr
-    assert local.pods()[0]["status"]["phase"] == "Running"
-    local.request(f"{bed.PODS}/driven", method="DELETE")
-    local.run("down")
-
-
 def test_a_run_that_is_killed_leaves_the_job(local):
     started = local.start("run", local.write("job.yaml", trainjob("stays", POLITE)))
     for line in started.stdout:
@@ -353,4 +353,4 @@ def test_the_daemon_leaves_when_it_is_idle(local):
 
 
 if __name__ == "__main__":
-    bed.main()
+    bed.main(parallel=2)

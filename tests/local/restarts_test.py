@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """Processes of local mode die, and torchrun starts them again in their pods (docs/users/restarts.md)."""
 import bed
+import harness   # bed makes it known
 from bed import wait_until
 from hangs_test import begin, printed, why
 from restarting import check_exhausted, check_loop, check_once, job
@@ -19,6 +20,15 @@ def once(local, tier):
     assert "processes were started again in their pods: 1 time" in why(local, "once"), why(local, "once")
 
 
+def test_processes_that_fail_again_and_again(local):
+    """First, because it takes longest."""
+    begin(local, None)
+    local.create(job("exhausted", "exhausted", 1, folder=".", maxRestarts=1))
+    local.create(job("loop", "loop", 20, folder=".", maxRestarts=5))
+    check_loop(ended(local, "loop", "Failed"))
+    check_exhausted(ended(local, "exhausted", "Complete"), printed(local, "exhausted"))
+
+
 def test_a_process_that_is_killed(local):
     once(local, None)
 
@@ -27,17 +37,10 @@ def test_a_process_that_is_killed_in_tier_2(local):
     once(local, 2)
 
 
+@harness.only_with_long
 def test_a_process_that_is_killed_in_tier_3(local):
     once(local, 3)
 
 
-def test_processes_that_fail_again_and_again(local):
-    begin(local, None)
-    local.create(job("exhausted", "exhausted", 1, folder=".", maxRestarts=1))
-    local.create(job("loop", "loop", 20, folder=".", maxRestarts=5))
-    check_loop(ended(local, "loop", "Failed"))
-    check_exhausted(ended(local, "exhausted", "Complete"), printed(local, "exhausted"))
-
-
 if __name__ == "__main__":
-    bed.main()
+    bed.main(parallel=1 if harness.IS_LONG else 2)   # those of the tiers 2 and 3 would want the same ports
