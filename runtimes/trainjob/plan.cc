@@ -168,8 +168,7 @@ class TrainJobPlanner {
     // A job needs no stacks.
     if (is_stacks(observed_.job, observed_.refusal->resource, observed_.refusal->name)) return;
     std::string message = observed_.refusal->message;
-    // This happens, for example, if an earlier version has built the JobSet of a job that still
-    // waits: fields of a JobSet cannot change.
+    // An earlier version may have built the JobSet of a job that waits: its fields cannot change.
     const bool is_invalid_update = observed_.jobset && observed_.refusal->resource == kJobSets &&
                                    observed_.refusal->code == kube::ErrorCode::kInvalid;
     if (is_invalid_update)

@@ -39,7 +39,7 @@ def begin(cluster):
 
 
 def changed(cluster, *words):
-    """What kubectl says when it refuses; "" where it does not."""
+    """The refusal of kubectl; "" where it does not refuse."""
     done = run("kubectl", "-n", cluster.namespace, *words, check=False)
     return done.stderr if done.returncode else ""
 

@@ -10,7 +10,7 @@ import sys
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1] / folder) for folder in ("cluster", "conformance")]
 import deployment_test  # noqa: E402
 import harness  # noqa: E402
-from elastic import check_steps, job, runtime, sizes  # noqa: E402
+from elastic import job, runtime, sizes  # noqa: E402
 from hangs_test import printed  # noqa: E402
 from harness import TRAINER, run, wait_until  # noqa: E402
 

@@ -11,7 +11,7 @@
 
 namespace trainer::pipeline {
 
-// What elasticPolicy of a runtime allows.
+// This is what elasticPolicy of a runtime allows.
 struct ElasticNodes {
   std::int32_t least = 1;
   std::int32_t most = 1;
