@@ -29,6 +29,8 @@ std::optional<ElasticStatus> elastic_status(const TrainJobObserved& observed, co
 }
 
 std::optional<kube::Action> resize_jobset(const TrainJobObserved& observed) {
+  // The API server refuses another number before the status says that the job is elastic.
+  if (!observed.job.status.elastic) return std::nullopt;
   const JobSet& jobset = *observed.jobset;
   const auto bounds = jobset::elastic_nodes(jobset);
   const auto& trainer = observed.job.spec.trainer;
