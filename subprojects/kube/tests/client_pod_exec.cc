@@ -195,7 +195,7 @@ TEST_CASE("a session that does not come about, or breaks, is an error") {
        ErrorCode::kForbidden, "no pods/exec for you"},
       {"a server without WebSockets",
        [](Peer& peer) { peer.refusal = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"; },
-       ErrorCode::kInternal, ""},
+       ErrorCode::kBadRequest, "the server answered 200"},
       {"another key", [](Peer& peer) { peer.accept = "x"; }, ErrorCode::kNetwork,
        "has not agreed to a WebSocket"},
       {"another protocol", [](Peer& peer) { peer.protocol = "v3.channel.k8s.io"; },

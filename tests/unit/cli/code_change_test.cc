@@ -19,7 +19,7 @@ CodeEntry file(std::string path, std::string text = "", bool is_executable = fal
 CodeEntry folder(std::string path) {
   return {Kind::kDirectory, std::move(path), false, ""};
 }
-CodeEntry link(std::string path, std::string target) {
+CodeEntry link_to(std::string path, std::string target) {
   return {Kind::kLink, std::move(path), false, std::move(target)};
 }
 
@@ -38,8 +38,8 @@ TEST_CASE("the change of a folder has the files that were added, edited and remo
       {"added and removed", {file("b")}, {file("a")}, {"a", "b"}},
       {"in another folder", {}, {folder("src"), file("src/a")}, {"src/a"}},
       {"an empty folder", {}, {folder("src")}, {}},
-      {"another link", {link("l", "a")}, {link("l", "b")}, {"l"}},
-      {"a file becomes a link", {file("l", "a")}, {link("l", "a")}, {"l"}},
+      {"another link", {link_to("l", "a")}, {link_to("l", "b")}, {"l"}},
+      {"a file becomes a link", {file("l", "a")}, {link_to("l", "a")}, {"l"}},
       {"a file becomes a folder", {file("a")}, {folder("a"), file("a/b")}, {"a", "a/b"}},
       {"a folder becomes a file", {folder("a"), file("a/b")}, {file("a")}, {"a", "a/b"}},
       {"what Python writes",
@@ -85,7 +85,7 @@ TEST_CASE("files that the new code has no more are removed, and nothing else", "
 TEST_CASE("edits go into the pods that run", "[watch]") {
   const auto pod = [](const std::string& more) {
     const auto parsed = kube::parse_yaml(
-        "{metadata: {name: p, namespace: n}, spec: {nodeName: a, containers: [{name: sidecar}, "
+        "{metadata: {name: p, namespace: team}, spec: {nodeName: a, containers: [{name: sidecar}, "
         "{name: node, workingDir: /code, command: [sh, -c, TRAINER_CODE_ROUND]}]}, status: {phase: "
         "Running, containerStatuses: [{name: node, state: {running: {}}}]}}");
     const auto patch = kube::parse_yaml(more);
@@ -96,7 +96,7 @@ TEST_CASE("edits go into the pods that run", "[watch]") {
   };
   const auto targets = push_targets({pod("{status: {phase: Running}}")});
   REQUIRE(targets.running.size() == 1);
-  CHECK(targets.running[0].pod == kube::ObjectKey("n", "p"));
+  CHECK(targets.running[0].pod == kube::ObjectKey("team", "p"));
   CHECK(targets.running[0].container == "node");
   CHECK(targets.running[0].directory == "/code");
   struct Row {
