@@ -32,8 +32,8 @@ class CodeWatcher {
   // kTooLarge: the limit of inotify.
   kube::Result<void> begin(const std::string& folder, std::vector<CodeEntry> entries);
 
-  // Waits for the next edit. A folder that cannot be read then is said, and waited for. Errors: the limit of
-  // inotify.
+  // Waits for the next edit. A folder that cannot be read then is said, and waited for. Errors: the
+  // limit of inotify.
   kube::Task<kube::Result<CodeEdit>> next();
 
  private:
