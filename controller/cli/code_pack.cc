@@ -130,20 +130,20 @@ std::vector<std::string> code_names(std::string_view job, std::size_t parts) {
 }
 
 std::vector<Json> code_config_maps(const kube::ObjectKey& job,
-                                   const std::vector<std::string>& parts) {
+                                   const std::vector<std::string>& parts, bool is_editable) {
   const auto names = code_names(job.name, parts.size());
   std::vector<Json> objects;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     Json metadata = Json::object({{"name", names[i]}});
     if (!job.ns.empty()) metadata.set("namespace", job.ns);
     // All parts are in one folder of the pod, in this order.
-    objects.push_back(Json::object(
-        {{"apiVersion", kube::kConfigMaps.api_version()},
-         {"kind", kube::kConfigMaps.kind},
-         {"metadata", std::move(metadata)},
-         {"immutable", true},
-         {"binaryData",
-          Json::object({{fmt::format("code.tar.gz.{:02}", i), kube::base64_encode(parts[i])}})}}));
+    Json object = Json::object({{"apiVersion", kube::kConfigMaps.api_version()},
+                                {"kind", kube::kConfigMaps.kind},
+                                {"metadata", std::move(metadata)},
+                                {"binaryData", Json::object({{fmt::format("code.tar.gz.{:02}", i),
+                                                              kube::base64_encode(parts[i])}})}});
+    if (!is_editable) object.set("immutable", true);
+    objects.push_back(std::move(object));
   }
   return objects;
 }

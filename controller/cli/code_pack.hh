@@ -45,8 +45,10 @@ std::string size_text(std::uint64_t bytes);
 
 // Returns the names of the ConfigMaps of a job with so many parts.
 std::vector<std::string> code_names(std::string_view job, std::size_t parts);
-// Returns the ConfigMaps; `ns` "" leaves the namespace to who applies them.
+// Returns the ConfigMaps; `ns` "" leaves the namespace to who applies them. Those whose code may be
+// edited are not immutable.
 std::vector<kube::Json> code_config_maps(const kube::ObjectKey& job,
-                                         const std::vector<std::string>& parts);
+                                         const std::vector<std::string>& parts,
+                                         bool is_editable = false);
 
 }  // namespace trainer

@@ -107,6 +107,7 @@ struct RunMode {
   OutputFormat format = OutputFormat::kText;  // the format of a dry run; kText: YAML
   bool is_confirmed = false;                  // do not ask
   bool is_detached = false;                   // do not wait for the end
+  bool is_watched = false;                    // start the command again after an edit of --code
 };
 struct RunOptions {
   ClusterOptions cluster;

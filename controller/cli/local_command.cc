@@ -7,6 +7,7 @@
 
 #include "controller/cli/documents.hh"
 #include "controller/cli/log_print.hh"
+#include "controller/cli/run_flags.hh"
 #include "controller/cli/run_parts.hh"
 
 namespace trainer {
@@ -43,7 +44,8 @@ Result<void> check_local_run(const LocalRunOptions& options) {
       return kube::fail(ErrorCode::kInvalid,
                         "{}: a file and a command are two things to run: leave one out",
                         options.files[0]);
-    return check_job_flags(job);
+    if (auto checked = check_job_flags(job); !checked) return checked;
+    return check_watch(job, options.mode);
   }
   if (options.files.empty())
     return kube::fail(ErrorCode::kInvalid,
@@ -55,6 +57,10 @@ Result<void> check_local_run(const LocalRunOptions& options) {
     return kube::fail(ErrorCode::kInvalid,
                       "--runtime, --name, --queue, --code, --gpus and --env are for a command "
                       "behind --: write them into the file");
+  if (options.mode.is_watched)
+    return kube::fail(
+        ErrorCode::kInvalid,
+        "--watch is for a command behind --, with the folder of --code: leave it out");
   if (options.mode.is_dry_run)
     return kube::fail(ErrorCode::kInvalid,
                       "--dry-run is for a command behind --: `trainer render {}` prints what would "

@@ -5,12 +5,13 @@
 
 #include <filesystem>
 #include <ostream>
-#include <set>
 #include <system_error>
 #include <utility>
 
 #include "api/trainjob.hh"
 #include "controller/cli/cluster.hh"
+#include "controller/cli/code_change.hh"
+#include "controller/cli/code_watcher.hh"
 #include "controller/cli/documents.hh"
 #include "controller/cli/follow_jobs.hh"
 #include "controller/cli/local.hh"
@@ -18,6 +19,7 @@
 #include "controller/cli/local_command.hh"
 #include "controller/cli/local_daemon.hh"
 #include "controller/cli/local_jobs.hh"
+#include "controller/cli/local_objects.hh"
 #include "controller/cli/log_print.hh"
 #include "controller/cli/run_parts.hh"
 #include "kube/client/task_group.hh"
@@ -33,6 +35,7 @@ using kube::Task;
 
 // The daemon is started with these options, unless one is up.
 const std::vector<std::string> kDaemonOptions{"--idle", "600"};
+constexpr std::chrono::milliseconds kLocalEditPoll{200};
 
 std::string title_of_job(const ObjectKey& key) {
   return "TrainJob " + key.to_string();
@@ -49,65 +52,6 @@ std::string find_program(const std::string& name, std::string_view path) {
   return "";
 }
 
-// The files hold these objects.
-struct Objects {
-  std::vector<Json> jobs;
-  std::vector<std::pair<kube::Resource, Json>> others;
-};
-
-// Returns what to do with a document of a kind that local mode does not have.
-std::string_view advice_about(const Json& document) {
-  constexpr std::pair<std::string_view, std::string_view> kTrainings[] = {
-      {"PyTorchJob",
-       "write a TrainJob with the runtime torch-distributed, or send it to a cluster"},
-      {"JAXJob", "write a TrainJob with the runtime jax-distributed, or send it to a cluster"},
-      {"XGBoostJob",
-       "write a TrainJob with the runtime xgboost-distributed, or send it to a cluster"},
-      {"MPIJob",
-       "nothing here starts processes by mpirun: write a TrainJob with a runtime without MPI, such "
-       "as torch-distributed, or send it to a cluster that reconciles MPIJobs (docs/mpi.md)"},
-      {"TFJob", "write a TrainJob with a runtime of your own, or send it to a cluster"},
-      {"PaddleJob", "write a TrainJob with a runtime of your own, or send it to a cluster"}};
-  if (document.get_string("apiVersion").starts_with("kubeflow.org/"))
-    for (const auto& [kind, advice] : kTrainings)
-      if (document.get_string("kind") == kind) return advice;
-  return "leave this document out";
-}
-
-Result<Objects> sort_objects(std::vector<Json> documents, const std::string& ns,
-                             const Registry& registry) {
-  Objects sorted;
-  std::set<ObjectKey> names;  // the names of jobs
-  for (Json& document : documents) {
-    const auto resource = find_local_resource(registry, document);
-    if (!resource) {
-      return kube::fail(kube::ErrorCode::kInvalid, "{}: local mode has no {} {}: {}",
-                        title_of(document), document.get_string("apiVersion"),
-                        document.get_string("kind"), advice_about(document));
-    }
-    if (resource->namespaced && kube::ObjectMeta::of(document).ns.empty())
-      document["metadata"].set("namespace", ns);
-    const auto meta = kube::ObjectMeta::of(document);
-    const bool is_job = *resource == kTrainJobs;
-    if (meta.name.empty() && !(is_job && !meta.generate_name.empty()))
-      return kube::fail(kube::ErrorCode::kInvalid,
-                        "{}: metadata.name is missing or no text: a number needs quotes",
-                        title_of(document));
-    if (is_job && !meta.name.empty() && !names.insert(meta.key()).second)
-      return kube::fail(kube::ErrorCode::kInvalid, "{}: the files have it twice: rename one",
-                        title_of(document));
-    if (is_job) {
-      sorted.jobs.push_back(std::move(document));
-    } else {
-      sorted.others.emplace_back(*resource, std::move(document));
-    }
-  }
-  if (sorted.jobs.empty())
-    return kube::fail(kube::ErrorCode::kInvalid,
-                      "there is nothing to run: name a file with a TrainJob");
-  return sorted;
-}
-
 // Concurrency: one thread, that of the cluster's io_context.
 class LocalRun {
  public:
@@ -120,6 +64,7 @@ class LocalRun {
         io_(cluster.io()),
         client_(cluster.client()),
         console_(console),
+        watcher_(io_, client_.clock(), [this](std::string_view what) { say(what); }),
         signals_(io_, [this](std::string_view what) { say(what); }),
         tasks_(cluster.io().get_executor(), [this](std::string_view task, std::string_view what) {
           say(fmt::format("{}: {}", task, what));
@@ -129,7 +74,11 @@ class LocalRun {
   }
 
   // All jobs are followed unless they are detached.
-  Task<Result<Followed>> run(Objects objects) {
+  Task<Result<Followed>> run(LocalObjects objects) {
+    if (options_.mode.is_watched) {
+      watched_ = objects.jobs.at(0);
+      if (auto done = begin_watch(); !done) co_return tl::unexpected(done.error());
+    }
     if (auto done = co_await submit(std::move(objects)); !done)
       co_return tl::unexpected(done.error());
     if (options_.mode.is_detached) {
@@ -145,9 +94,11 @@ class LocalRun {
     follow.resource = kTrainJobs;
     follow.hook = hook_;
     follow.jobs = jobs_;
-    follow.is_left = [this] { return has_daemon_left_; };
+    follow.is_left = [this] { return has_daemon_left_ || is_edited_; };
     follow.report = [this](std::string_view what) { report(what); };
-    auto followed = co_await follow_jobs(io_, client_, console_, std::move(follow));
+    auto followed = options_.mode.is_watched
+                        ? co_await follow_edits(std::move(follow))
+                        : co_await follow_jobs(io_, client_, console_, std::move(follow));
     tasks_.cancel();
     co_await tasks_.join();
     co_return followed;
@@ -165,7 +116,46 @@ class LocalRun {
       say("this machine has not what the job asks for: stop it, and run it with --fit");
   }
 
-  Task<Result<void>> submit(Objects objects) {
+  // The folder itself is the working directory: nothing is sent.
+  Result<void> begin_watch() {
+    auto folder = read_code(options_.job.code);
+    if (!folder) return tl::unexpected(folder.error());
+    return watcher_.begin(options_.job.code, std::move(folder->entries));
+  }
+
+  Task<void> await_edit() {
+    const auto edit = co_await watcher_.next();
+    if (!edit) {
+      say(edit.error().message + ": edits are no longer seen");
+      co_return;
+    }
+    say(fmt::format("code: {}; starting again", change_text(edit->changed)));
+    is_edited_ = true;
+  }
+
+  // Runs the job again after each edit, until an interrupt.
+  Task<Result<Followed>> follow_edits(FollowOptions follow) {
+    for (;;) {
+      tasks_.spawn("edits", await_edit());
+      auto followed = co_await follow_jobs(io_, client_, console_, follow);
+      if (!followed) co_return followed;
+      const bool has_ended = followed->is_complete || !followed->failed.empty();
+      const auto is_awaited = [&] {
+        return has_ended && !is_edited_ && !is_stopped_ && !has_daemon_left_;
+      };
+      if (is_awaited()) say("waiting for an edit; Ctrl-C ends");
+      while (is_awaited()) co_await kube::sleep(client_.clock(), kLocalEditPoll);
+      if (!is_edited_ || is_stopped_ || has_daemon_left_) co_return followed;
+      if (auto killed = co_await kill_pods(client_, jobs_.at(0)); !killed)
+        co_return tl::unexpected(killed.error());
+      is_edited_ = false;
+      if (auto started = co_await start(watched_); !started)
+        co_return tl::unexpected(started.error());
+      if (is_stopped_) co_await end_all(true);
+    }
+  }
+
+  Task<Result<void>> submit(LocalObjects objects) {
     if (auto made = co_await create_missing_runtimes(client_); !made) co_return made;
     for (const Json& job : objects.jobs) {
       if (kube::ObjectMeta::of(job).name.empty()) continue;  // the server makes a name
@@ -218,6 +208,7 @@ class LocalRun {
   }
 
   Task<void> end_all(bool is_asked) {
+    is_stopped_ = true;
     for (const ObjectKey& job : jobs_) {
       const auto done = co_await end(job, is_asked);
       if (!done) say(fmt::format("{}: {}", title_of_job(job), done.error().message));
@@ -263,6 +254,10 @@ class LocalRun {
   Console& console_;
   LogsHook hook_;
   std::vector<ObjectKey> jobs_;
+  Json watched_;  // the job that begins again after an edit
+  CodeWatcher watcher_;
+  bool is_edited_ = false;
+  bool is_stopped_ = false;  // an interrupt came
   bool has_daemon_left_ = false;
   bool is_fit_named_ = false;  // said once
   SignalSteps signals_;

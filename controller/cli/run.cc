@@ -17,7 +17,10 @@
 #include "controller/cli/log_print.hh"
 #include "controller/cli/plan_report.hh"
 #include "controller/cli/read_plan.hh"
+#include "controller/cli/run_flags.hh"
 #include "controller/cli/run_parts.hh"
+#include "controller/cli/run_submit.hh"
+#include "controller/cli/run_watch.hh"
 #include "kube/model/json_text.hh"
 #include "kube/model/resources.hh"
 #include "runtimes/views/labels.hh"
@@ -31,18 +34,12 @@ using kube::ObjectKey;
 using kube::Result;
 using kube::Task;
 
-constexpr const char* kRunManager = "trainer-run";
+constexpr std::chrono::milliseconds kEditPoll{200};
 
 // This is known before the cluster is asked.
 struct RunDraft {
   std::string name;
-  std::vector<std::string> code;  // parts of the compressed tar
-};
-
-// These objects are created.
-struct RunObjects {
-  Json job;
-  std::vector<Json> config_maps;
+  SentCode code;
 };
 
 void say_line(Console& console, std::string_view what) {
@@ -55,7 +52,7 @@ Result<RunDraft> draft_run(const RunOptions& options, Console& console) {
   if (options.job.code.empty()) return draft;
   auto folder = read_code(options.job.code);
   if (!folder) return tl::unexpected(folder.error());
-  auto parts = pack_code(std::move(folder->entries), options.job.code);
+  auto parts = pack_code(folder->entries, options.job.code);
   if (!parts) return tl::unexpected(parts.error());
   std::size_t packed = 0;
   for (const std::string& part : *parts) packed += part.size();
@@ -65,18 +62,20 @@ Result<RunDraft> draft_run(const RunOptions& options, Console& console) {
                        parts->size(), parts->size() == 1 ? "" : "s"));
   for (const std::string& left_out : folder->left_out)
     say_line(console, "code: left out: " + left_out);
-  draft.code = std::move(*parts);
+  draft.code = {std::move(folder->entries), std::move(*parts)};
   return draft;
 }
 
-RunObjects make_objects(const RunOptions& options, const RunDraft& draft,
+RunObjects make_objects(const RunOptions& options, const std::string& name, const SentCode& code,
                         const FoundRuntime& runtime, const std::string& ns) {
+  const bool is_watched = options.mode.is_watched;
   JobParts parts;
-  parts.key = {ns, draft.name};
+  parts.key = {ns, name};
   parts.runtime = runtime.choice;
   parts.is_torch = runtime.is_torch;
-  parts.code_names = code_names(draft.name, draft.code.size());
-  return {make_job(options.job, parts), code_config_maps(parts.key, draft.code)};
+  parts.is_watched = is_watched;
+  parts.code_names = code_names(name, code.parts.size());
+  return {make_job(options.job, parts), code_config_maps(parts.key, code.parts, is_watched)};
 }
 
 // A question needs someone who reads it, and who answers.
@@ -117,6 +116,9 @@ bool is_wanted(const RunOptions& options, Console& console) {
   return false;
 }
 
+// Makes the objects of a job whose code was edited.
+using MakeObjects = std::function<RunObjects(const SentCode& code)>;
+
 // Concurrency: one thread, that of the cluster's io_context.
 class ClusterRun {
  public:
@@ -135,121 +137,97 @@ class ClusterRun {
   }
 
   bool is_failed() const { return is_failed_; }
-  const ObjectKey& job() const { return job_; }
+  const ObjectKey& job() const { return submitted_.job; }
 
   // Returns the exit status.
-  Task<Result<int>> run(RunObjects objects) {
+  Task<Result<int>> run(SentCode code, MakeObjects make) {
     signals_.begin();
-    if (auto done = co_await submit(std::move(objects)); !done)
-      co_return tl::unexpected(done.error());
+    RunWatch watch(io_, client_, options_.job.code, code,
+                   [this](std::string_view what) { say(what); });
+    if (options_.mode.is_watched)
+      if (auto done = watch.begin(); !done) co_return tl::unexpected(done.error());
+    auto submitted = co_await submit_run(client_, make(code), sayer());
+    if (!submitted) co_return tl::unexpected(submitted.error());
+    submitted_ = std::move(*submitted);
     if (options_.mode.is_detached) {
       say(fmt::format("started: `{} logs -f {} -n {}` shows its output", console_.program,
-                      job_.name, job_.ns));
+                      job().name, job().ns));
       co_return kExitDone;
     }
     tasks_.spawn("signals", signals_.run(steps()));
     follow_.resource = kTrainJobs;
-    follow_.jobs = {job_};
-    follow_.is_left = [this] { return is_left_; };
-    follow_.report = [this](std::string_view what) { say(what); };
-    const auto followed = co_await follow_jobs(io_, client_, console_, follow_);
+    follow_.jobs = {job()};
+    follow_.is_left = [this, &watch] { return is_left_ || watch.needs_new_job(); };
+    follow_.report = sayer();
+    const auto followed = options_.mode.is_watched
+                              ? co_await follow_edits(watch, make)
+                              : co_await follow_jobs(io_, client_, console_, follow_);
     tasks_.cancel();
     co_await tasks_.join();
     if (!followed) co_return tl::unexpected(followed.error());
     if (is_left_ || followed->is_complete) co_return is_left_ ? kExitRefused : kExitDone;
     is_failed_ = !followed->failed.empty();
     if (!is_failed_) co_return static_cast<int>(kExitRefused);
-    const auto last = co_await client_.get(kTrainJobs, job_);
+    const auto last = co_await client_.get(kTrainJobs, job());
     co_return last ? exit_status_of(*last) : static_cast<int>(kExitRefused);
   }
 
  private:
   void say(std::string_view what) { say_line(console_, what); }
+  std::function<void(std::string_view)> sayer() {
+    return [this](std::string_view what) { say(what); };
+  }
 
-  // The job is created first and owns the ConfigMaps, so that they are deleted with it, however
-  // this ends. Its pods wait for them, which takes no longer than the first pod needs to start. A
-  // job that is created suspended would do the same, but a queue may admit it at any time, and to
-  // resume it is the queue's business.
-  Task<Result<void>> submit(RunObjects objects) {
-    job_ = kube::ObjectMeta::of(objects.job).key();
-    const auto created = co_await client_.create(kTrainJobs, std::move(objects.job), kRunManager);
-    if (!created) co_return tl::unexpected(explain(created.error()));
-    const auto object = kube::parse_json(*created);
-    const kube::ObjectMeta meta = object ? kube::ObjectMeta::of(*object) : kube::ObjectMeta();
-    const std::string uid = meta.uid;
-    // Kueue sets the label, too, where a namespace has a default queue.
-    is_queued_ = meta.labels.contains(kQueueLabel);
-    for (Json& config_map : objects.config_maps) {
-      const std::string title = title_of(config_map);
-      auto done = co_await add_code(std::move(config_map), uid);
-      if (done) continue;
-      kube::DeleteOptions options;
-      options.propagation = "Background";
-      options.uid = uid;
-      const auto removed = co_await client_.remove(kTrainJobs, job_, options);
-      if (!removed)
-        say(fmt::format("the job stays: `kubectl delete trainjob {} -n {}` deletes it", job_.name,
-                        job_.ns));
-      kube::Error said = done.error().at(title);
-      if (said.code == ErrorCode::kAlreadyExists)
-        said.message += ": it is of an earlier job: delete it, or choose another --name";
-      co_return tl::unexpected(said);
+  // Follows one job after the other, as edits want new ones, until an interrupt.
+  Task<Result<Followed>> follow_edits(RunWatch& watch, const MakeObjects& make) {
+    for (;;) {
+      tasks_.spawn("edits", watch.follow(job(), follow_.hook.pod_label));
+      const auto followed = co_await follow_jobs(io_, client_, console_, follow_);
+      if (!followed) co_return tl::unexpected(followed.error());
+      const bool has_ended = followed->is_complete || !followed->failed.empty();
+      if (has_ended && !watch.needs_new_job() && !is_stopped_)
+        say(fmt::format("waiting for an edit; Ctrl-C ends{}",
+                        followed->is_complete
+                            ? ""
+                            : fmt::format("; `{} why {} -n {}` says why it failed",
+                                          console_.program, job().name, job().ns)));
+      while (has_ended && !watch.needs_new_job() && !is_stopped_)
+        co_await kube::sleep(client_.clock(), kEditPoll);
+      if (!watch.needs_new_job() || is_stopped_) co_return *followed;
+      auto names = code_names(job().name, watch.config_maps());
+      auto gone = co_await delete_run(client_, submitted_, std::move(names));
+      if (!gone) co_return tl::unexpected(gone.error());
+      auto submitted = co_await submit_run(client_, make(watch.code()), sayer());
+      if (!submitted) co_return tl::unexpected(submitted.error());
+      submitted_ = std::move(*submitted);
+      if (is_stopped_) co_await stop();
     }
-    co_return Result<void>();
-  }
-
-  Task<Result<void>> add_code(Json config_map, std::string uid) {
-    kube::OwnerReference owner;
-    owner.api_version = kTrainJobs.api_version();
-    owner.kind = kTrainJobs.kind;
-    owner.name = job_.name;
-    owner.uid = std::move(uid);
-    config_map["metadata"].set("ownerReferences", Json::array({owner.to_json()}));
-    const auto made =
-        co_await client_.create(kube::kConfigMaps, std::move(config_map), kRunManager);
-    if (!made) co_return tl::unexpected(made.error());
-    co_return Result<void>();
-  }
-
-  kube::Error explain(const kube::Error& error) const {
-    kube::Error said = error.at("TrainJob " + job_.to_string());
-    if (error.code == ErrorCode::kAlreadyExists)
-      said.message = fmt::format(
-          "TrainJob {0}: there is one of this name: choose another --name, or delete it with "
-          "`kubectl delete trainjob {1} -n {2}`",
-          job_.to_string(), job_.name, job_.ns);
-    if (error.code == ErrorCode::kTimeout || error.code == ErrorCode::kNetwork)
-      said.message += fmt::format(
-          ": it may exist all the same, without its code: `kubectl delete trainjob {} -n {}` "
-          "deletes it",
-          job_.name, job_.ns);
-    if (error.code == ErrorCode::kForbidden)
-      said.message += fmt::format(
-          ": choose a namespace of yours with -n, or ask its admin for the role edit in {}",
-          job_.ns);
-    return said;
   }
 
   // Kueue starts a job again that a user has suspended.
   std::vector<SignalSteps::Step> steps() {
     const std::string leaves = "a second interrupt leaves the job to itself";
     SignalSteps::Step first{"stopping: " + leaves, [this] { return stop(); }};
-    if (is_queued_)
+    if (submitted_.is_queued)
       first = {fmt::format("its queue would start it again: `kubectl delete trainjob {} -n {}` "
                            "ends it; {}",
-                           job_.name, job_.ns, leaves),
-               [] { return wait_no_more(); }};
+                           job().name, job().ns, leaves),
+               [this] { return wait_no_more(); }};
     return {std::move(first),
             {fmt::format("the job goes on: `{} logs -f {} -n {}` shows its output",
-                         console_.program, job_.name, job_.ns),
+                         console_.program, job().name, job().ns),
              [this] { return leave(); }}};
   }
 
   Task<void> stop() {
-    const auto done = co_await suspend_job(client_, job_);
-    if (!done) say(fmt::format("TrainJob {}: {}", job_.to_string(), done.error().message));
+    is_stopped_ = true;
+    const auto done = co_await suspend_job(client_, job());
+    if (!done) say(fmt::format("TrainJob {}: {}", job().to_string(), done.error().message));
   }
-  static Task<void> wait_no_more() { co_return; }
+  Task<void> wait_no_more() {
+    is_stopped_ = true;
+    co_return;
+  }
   Task<void> leave() {
     is_left_ = true;
     co_return;
@@ -260,9 +238,9 @@ class ClusterRun {
   kube::ApiClient& client_;
   Console& console_;
   FollowOptions follow_;
-  ObjectKey job_;
+  SubmittedRun submitted_;
   bool is_left_ = false;
-  bool is_queued_ = false;
+  bool is_stopped_ = false;  // an interrupt came
   bool is_failed_ = false;
   SignalSteps signals_;
   kube::TaskGroup tasks_;
@@ -285,7 +263,7 @@ void say_unknown(const FoundRuntime& runtime, Console& console) {
 int print_run(const RunOptions& options, const RunDraft& draft, const FoundRuntime& runtime,
               Console& console) {
   say_unknown(runtime, console);
-  RunObjects objects = make_objects(options, draft, runtime, options.cluster.ns);
+  RunObjects objects = make_objects(options, draft.name, draft.code, runtime, options.cluster.ns);
   std::vector<Json> all = std::move(objects.config_maps);
   all.push_back(std::move(objects.job));
   const bool is_json = options.mode.format == OutputFormat::kJson;
@@ -309,15 +287,17 @@ int run_in_cluster(const RunOptions& options, const Registry& registry, const Ru
   const auto runtime = (*cluster)->run(find_runtime((*cluster)->client(), options.job, ns));
   if (!runtime) return refuse_run(runtime.error(), console);
   if (options.mode.is_dry_run) return print_run(options, draft, *runtime, console);
-  RunObjects objects = make_objects(options, draft, *runtime, ns);
+  const MakeObjects make = [&options, &draft, &runtime, &ns](const SentCode& code) {
+    return make_objects(options, draft.name, code, *runtime, ns);
+  };
   say_line(console, fmt::format("in namespace {}, with {} {}", ns, runtime->choice.resource.kind,
                                 runtime->choice.name));
   say_unknown(*runtime, console);
-  if (auto shown = show_plan(**cluster, registry, objects.job, console); !shown)
+  if (auto shown = show_plan(**cluster, registry, make(draft.code).job, console); !shown)
     return refuse_run(shown.error(), console);
   if (!is_wanted(options, console)) return kExitRefused;
   ClusterRun run(options, registry, **cluster, console);
-  const auto code = (*cluster)->run(run.run(std::move(objects)));
+  const auto code = (*cluster)->run(run.run(draft.code, make));
   if (!code) return refuse_run(code.error(), console);
   if (run.is_failed()) {
     console.out << std::flush;
@@ -333,7 +313,9 @@ int run_in_cluster(const RunOptions& options, const Registry& registry, const Ru
 }  // namespace
 
 int run_run(const RunOptions& options, const Registry& registry, Console& console) {
-  if (const auto checked = check_job_flags(options.job); !checked) {
+  auto checked = check_job_flags(options.job);
+  if (checked) checked = check_watch(options.job, options.mode);
+  if (!checked) {
     console.err << console.program << ": run: " << checked.error().message << " (see --help)\n";
     return kExitUsage;
   }

@@ -39,6 +39,22 @@ void add_run_mode(CLI::App& command, RunMode& mode) {
   command.get_option("--output")->needs(dry_run);
   command.add_flag("-y,--yes", mode.is_confirmed, "Do not ask before the start");
   command.add_flag("-d,--detach", mode.is_detached, "Do not wait for the end");
+  command.add_flag("--watch", mode.is_watched,
+                   "Start the command again when a file of --code changes, in its pods where "
+                   "that is possible");
+}
+
+kube::Result<void> check_watch(const JobFlags& job, const RunMode& mode) {
+  if (!mode.is_watched) return {};
+  if (job.code.empty())
+    return kube::fail(kube::ErrorCode::kInvalid,
+                      "--watch needs --code: name the folder that is watched");
+  if (mode.is_detached || mode.is_dry_run)
+    return kube::fail(kube::ErrorCode::kInvalid,
+                      "--watch and {} exclude each other: leave one out, since edits are seen "
+                      "while the command runs",
+                      mode.is_detached ? "--detach" : "--dry-run");
+  return {};
 }
 
 std::vector<std::string> take_command(std::vector<std::string>& words) {

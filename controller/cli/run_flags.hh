@@ -11,8 +11,10 @@ namespace trainer {
 
 // Adds those that describe a job.
 void add_job_flags(CLI::App& command, JobFlags& flags);
-// Adds --dry-run, -o, --yes and --detach.
+// Adds --dry-run, -o, --yes, --detach and --watch.
 void add_run_mode(CLI::App& command, RunMode& mode);
+// Errors: --watch without --code, or with a flag that leaves nothing to watch.
+kube::Result<void> check_watch(const JobFlags& job, const RunMode& mode);
 
 // Removes the words behind `--`, and returns them, if the words call a subcommand that runs a
 // command. CLI11 would take the first of them for a file of `local run`.

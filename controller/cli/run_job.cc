@@ -141,6 +141,7 @@ Json make_job(const JobFlags& flags, const JobParts& parts) {
     annotations.set(pipeline::kLauncherAnnotation, "torchrun");
   if (!parts.code_names.empty())
     annotations.set(pipeline::kCodeKey, fmt::format("{}", fmt::join(parts.code_names, ",")));
+  if (parts.is_watched) annotations.set(pipeline::kCodeWatchKey, "true");
   if (!parts.working_directory.empty())
     annotations.set(pipeline::kWorkingDirKey, parts.working_directory);
   if (!annotations.empty()) metadata.set("annotations", std::move(annotations));

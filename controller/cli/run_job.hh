@@ -48,6 +48,7 @@ struct JobParts {
   bool is_torch = false;                // the runtime is one for torch
   std::vector<std::string> code_names;  // the ConfigMaps of --code
   std::string working_directory;        // "": that of the runtime, or of the code
+  bool is_watched = false;              // the code may be replaced while the pods run
 };
 kube::Json make_job(const JobFlags& flags, const JobParts& parts);
 

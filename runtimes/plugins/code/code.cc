@@ -13,6 +13,7 @@
 #include "kube/model/pod_template.hh"
 #include "runtimes/pipeline/plugin.hh"
 #include "runtimes/pipeline/switches.hh"
+#include "runtimes/plugins/code/watch_script.hh"
 
 namespace trainer::pipeline {
 namespace {
@@ -65,6 +66,22 @@ bool has_code(const Draft& draft, std::size_t index) {
   const std::string_view name = draft.pod_sets[index].name;
   const bool is_of_mpi = policy != nullptr && policy->mpi && (name == kNode || name == kLauncher);
   return draft.is_trainer(index) || is_of_mpi;
+}
+
+// Under MPI and Flux one process starts those of all pods, so no pod can begin again by itself.
+bool is_watched(const Draft& draft, std::size_t index) {
+  const MlPolicy* const policy = draft.ml_policy();
+  return is_switched_on(draft, kCodeWatchKey, false) && draft.is_trainer(index) &&
+         !(policy != nullptr && (policy->mpi || policy->flux));
+}
+
+// A container without a command runs the image's entrypoint, which nothing can extend here.
+void watch_code(ContainerEdit& container, const std::string& directory) {
+  const kube::Json::Array& words = container.json().get_array("command");
+  if (words.empty()) return;
+  kube::Json command = kube::Json::array({"sh", "-c", watch_script(), directory});
+  for (const kube::Json& word : words) command.push_back(word);
+  container.set("command", std::move(command));
 }
 
 kube::Json parts_volume(std::string_view names) {
@@ -142,16 +159,19 @@ class Code final : public Plugin {
  public:
   std::string_view source() const override { return "plugin code"; }
   bool is_active(const Draft& draft) const override {
-    return find_setting(draft, kCodeKey) || find_setting(draft, kWorkingDirKey);
+    return find_setting(draft, kCodeKey) || find_setting(draft, kWorkingDirKey) ||
+           find_setting(draft, kCodeWatchKey);
   }
   void enforce_pod_spec(Draft& draft) const override;
   void validate(const Draft& draft, kube::FieldErrors& errors) const override;
+  void warn(const Draft& draft, std::vector<std::string>& warnings) const override;
 };
 
 }  // namespace
 
 void Code::enforce_pod_spec(Draft& draft) const {
   const auto code = find_setting(draft, kCodeKey);
+  if (!code && !find_setting(draft, kWorkingDirKey)) return;
   const std::string directory = directory_of(draft);
   for (std::size_t i = 0; i < draft.pod_sets.size(); ++i) {
     if (!has_code(draft, i)) continue;
@@ -160,6 +180,7 @@ void Code::enforce_pod_spec(Draft& draft) const {
     container->set("workingDir", directory);
     if (!code) continue;
     container->mount(kube::Json::object({{"name", kCodeVolume}, {"mountPath", directory}}));
+    if (is_watched(draft, i)) watch_code(*container, directory);
     kube::Json unpacker = unpacker_of(container->json(), directory);
     if (draft.journal.is_on())
       draft.journal.note(fmt::format("{}.spec.initContainers[{}]", draft.pod_path(i), kUnpacker),
@@ -174,6 +195,7 @@ void Code::enforce_pod_spec(Draft& draft) const {
 
 void Code::validate(const Draft& draft, kube::FieldErrors& errors) const {
   check_directory(draft, errors);
+  check_switch(draft, kCodeWatchKey, errors);
   const auto setting = find_setting(draft, kCodeKey);
   if (!setting) return;
   const auto names = words_of(setting->value);
@@ -188,6 +210,19 @@ void Code::validate(const Draft& draft, kube::FieldErrors& errors) const {
                                      "must be names of ConfigMaps with commas between them: {}",
                                      problem));
   check_mounts(draft, *setting, errors);
+}
+
+void Code::warn(const Draft& draft, std::vector<std::string>& warnings) const {
+  if (!is_switched_on(draft, kCodeWatchKey, false)) return;
+  const std::string path = find_setting(draft, kCodeWatchKey)->path;
+  if (!find_setting(draft, kCodeKey))
+    warnings.push_back(
+        fmt::format("{}: there is no code to watch: name it by annotation {}", path, kCodeKey));
+  else if (draft.trainer_container().get_array("command").empty())
+    warnings.push_back(fmt::format(
+        "{}: the training has no command, so nothing begins it again in its pods after an edit: "
+        "set spec.trainer.command",
+        path));
 }
 
 std::unique_ptr<const Plugin> make_code() {

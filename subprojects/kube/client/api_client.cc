@@ -268,8 +268,25 @@ Task<Result<std::unique_ptr<HttpStream>>> ApiClient::stream(std::string path_and
   HttpRequest request("GET", path_and_query);
   request.accept = kAnything;
   request.deadline = deadline.value_or(options_.deadline);
+  co_return co_await open(std::move(request), 200);
+}
+
+// The other protocol may have an effect, so the request is not sent twice, and only by the leader.
+Task<Result<std::unique_ptr<HttpStream>>> ApiClient::upgrade(std::string path_and_query,
+                                                             std::string headers) {
+  HttpRequest request("GET", std::move(path_and_query));
+  request.accept = kAnything;
+  request.more_headers = std::move(headers);
+  request.is_idempotent = false;
+  request.deadline = options_.deadline;
+  if (options_.may_write)
+    request.on_write = [this] { return options_.may_write() ? Result<void>() : not_the_leader(); };
+  co_return co_await open(std::move(request), 101);
+}
+
+Task<Result<std::unique_ptr<HttpStream>>> ApiClient::open(HttpRequest request, int wanted_status) {
   auto stream = co_await transport_.open(std::move(request));
-  if (!stream || (*stream)->status() == 200) co_return std::move(stream);
+  if (!stream || (*stream)->status() == wanted_status) co_return std::move(stream);
   HttpResponse refusal;
   refusal.status = (*stream)->status();
   refusal.add_header("retry-after", (*stream)->header("retry-after"));

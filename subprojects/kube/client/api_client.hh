@@ -99,6 +99,10 @@ class ApiClient {
   // answer's head; by default the client's.
   Task<Result<std::unique_ptr<HttpStream>>> stream(
       std::string path_and_query, std::optional<Milliseconds> deadline = std::nullopt);
+  // Opens a connection for another protocol, with the lines of the header that ask for it, by a GET
+  // that is sent once. The status of the stream is 101.
+  Task<Result<std::unique_ptr<HttpStream>>> upgrade(std::string path_and_query,
+                                                    std::string headers);
 
   Clock& clock() { return clock_; }
   Random& random() { return random_; }
@@ -109,6 +113,7 @@ class ApiClient {
   Task<Result<std::string>> send_text(HttpRequest request);
   Task<Result<Json>> send_json(HttpRequest request);
   Task<Result<HttpResponse>> attempt(HttpRequest request);
+  Task<Result<std::unique_ptr<HttpStream>>> open(HttpRequest request, int wanted_status);
   Task<Result<ListPage>> list_page(HttpRequest request,
                                    std::function<void(std::string_view item)> on_item);
   Transport& transport_;

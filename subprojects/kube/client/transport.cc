@@ -10,6 +10,7 @@
 #include "kube/client/certificate_source.hh"
 #include "kube/client/clock.hh"
 #include "kube/client/http_reader.hh"
+#include "kube/client/http_stream.hh"
 #include "kube/client/kubeconfig.hh"
 #include "kube/client/semaphore.hh"
 #include "kube/client/token_source.hh"
@@ -26,15 +27,6 @@ constexpr int kUnauthorized = 401;
 constexpr std::size_t kUsualHeaders = 512;   // bytes
 constexpr std::size_t kMaxSpareBuffers = 4;  // this is more than are usually read into at a time
 
-using Parser = http::response_parser<http::string_body>;
-
-// No limit for the body: the caller checks its length, except where the body goes to on_body.
-void configure(Parser& parser) {
-  parser.header_limit(InputBuffer::kSize);
-  parser.body_limit(boost::none);
-  parser.eager(true);
-}
-
 Task<tl::expected<void, ReadFailure>> write_request(ByteStream& stream, const HttpRequest& request,
                                                     const std::string& text) {
   if (request.on_write) {
@@ -47,43 +39,6 @@ Task<tl::expected<void, ReadFailure>> write_request(ByteStream& stream, const Ht
   const bool is_cut = error.code == ErrorCode::kNetwork;
   co_return tl::unexpected(ReadFailure(std::move(error), is_cut));
 }
-
-class WatchStream final : public HttpStream {
- public:
-  explicit WatchStream(std::unique_ptr<ByteStream> stream) : stream_(std::move(stream)) {
-    configure(parser_);
-  }
-
-  Task<tl::expected<void, ReadFailure>> read_header() {
-    while (!parser_.is_header_done()) {
-      const auto step = co_await read_step(*stream_, parser_, buffer_);
-      if (!step) co_return tl::unexpected(step.error());
-    }
-    co_return tl::expected<void, ReadFailure>();
-  }
-  int status() const override { return static_cast<int>(parser_.get().result_int()); }
-  std::string_view header(std::string_view name) const override {
-    const auto value = parser_.get()[boost::beast::string_view(name.data(), name.size())];
-    return std::string_view(value.data(), value.size());
-  }
-
-  Task<Result<std::string>> read_some(Milliseconds idle) override {
-    stream_->set_deadline(SteadyClock::now() + idle);
-    std::string& text = parser_.get().body();
-
-    while (text.empty() && !parser_.is_done()) {
-      const auto step = co_await read_step(*stream_, parser_, buffer_);
-      if (!step) co_return tl::unexpected(step.error().error);
-    }
-    co_return std::exchange(text, std::string());
-  }
-  bool is_quiet() override { return stream_->is_quiet(); }
-
- private:
-  std::unique_ptr<ByteStream> stream_;
-  Parser parser_;
-  InputBuffer buffer_;
-};
 
 class PooledTransport final : public Transport {
  public:
@@ -234,6 +189,7 @@ class PooledTransport final : public Transport {
     text += "User-Agent: " + user_agent_ + "\r\n";
     text += "Accept: " + request.accept + "\r\n";
     if (!token.reveal().empty()) text += "Authorization: " + token.reveal() + "\r\n";
+    text += request.more_headers;
     if (!request.content_type.empty()) text += "Content-Type: " + request.content_type + "\r\n";
     if (!request.body.empty() || request.method == "POST" || request.method == "PUT" ||
         request.method == "PATCH") {
@@ -249,7 +205,7 @@ class PooledTransport final : public Transport {
                                                             const std::string& text) {
     const auto sent = co_await write_request(*stream, request, text);
     if (!sent) co_return tl::unexpected(sent.error());
-    Parser parser;
+    ResponseParser parser;
     configure(parser);
     if (!request.on_body) parser.body_limit(limits_.max_response_bytes);
     InputBuffer buffer = take_buffer();
@@ -288,7 +244,7 @@ class PooledTransport final : public Transport {
       std::unique_ptr<ByteStream> connection, const HttpRequest& request, const std::string& text) {
     const auto sent = co_await write_request(*connection, request, text);
     if (!sent) co_return tl::unexpected(sent.error());
-    auto stream = std::make_unique<WatchStream>(std::move(connection));
+    auto stream = std::make_unique<ConnectionStream>(std::move(connection));
     const auto header = co_await stream->read_header();
     if (!header) co_return tl::unexpected(header.error());
     co_return std::move(stream);

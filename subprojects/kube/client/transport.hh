@@ -20,6 +20,7 @@ struct HttpRequest {
   std::string subresource;
   std::string content_type;  // the type of the body; empty without one
   std::string accept = "application/json";
+  std::string more_headers;  // further lines of the header, "Name: value\r\n" each
   std::string body;
   // Such a request may be sent again if the connection was reset before the first byte of an
   // answer.
@@ -55,7 +56,8 @@ struct HttpResponse {
   std::string headers_;  // "name: value\n" each: they are many, and rarely read
 };
 
-// The answer to a watch or a followed log is read in pieces as they arrive.
+// The answer to a watch or a followed log is read in pieces as they arrive. After a 101 the bytes
+// of the connection are those of another protocol.
 class HttpStream {
  public:
   virtual ~HttpStream() = default;
@@ -68,6 +70,11 @@ class HttpStream {
   // Returns whether a read would have to wait: the socket has no bytes and no end of the stream.
   // Bytes that were taken from the socket already (a part of a TLS record) do not count.
   virtual bool is_quiet() = 0;
+  // Writes all of `text`, which outlives the call. Errors: kNetwork, kTimeout, kCancelled;
+  // kInternal if the status is not 101.
+  virtual Task<Result<void>> write(std::string_view) {
+    co_return fail(ErrorCode::kInternal, "only a stream of another protocol can be written");
+  }
 };
 
 // Concurrency: one io_context thread. It is a bug to destroy a transport while calls are pending;

@@ -2,6 +2,7 @@
 #include <string>
 
 #include "kube/model/json_text.hh"
+#include "runtimes/plugins/code/watch_script.hh"
 #include "tests/support/catch.hh"
 #include "tests/unit/pipeline/fixtures.hh"
 
@@ -11,6 +12,7 @@ namespace {
 using Words = std::vector<std::string>;
 
 const std::string kCode = "trainer.kubeflow.org/code";
+const std::string kWatch = "trainer.kubeflow.org/code-watch";
 const std::string kDirectory = "trainer.kubeflow.org/working-dir";
 
 TrainJob coded(const std::string& code, const std::string& directory = "") {
@@ -62,6 +64,28 @@ TEST_CASE("under MPI launcher and workers have the code", "[code]") {
     CHECK(container_in(result, job).get_string("workingDir") == "/workspace/code");
     CHECK(pod_spec(result, job).get_array("initContainers").size() == 1);
   }
+}
+
+TEST_CASE("code that is watched makes the command a child", "[code]") {
+  TrainJob job = coded("c");
+  job.metadata.annotations[kWatch] = "true";
+  const Built result = built(job, torch_runtime());
+  const auto& command = container_in(result, "node").get_array("command");
+  REQUIRE(command.size() == 6);
+  CHECK(command[0] == kube::Json("sh"));
+  CHECK(command[2] == kube::Json(pipeline::watch_script()));
+  CHECK(command[3] == kube::Json("/workspace/code"));
+  CHECK(command[4] == kube::Json("torchrun"));
+  CHECK_THAT(std::string(pipeline::watch_script()),
+             kube::test::contains(pipeline::kWatchDirectory) &&
+                 kube::test::contains(pipeline::kRoundVariable));
+  // Without code there is nothing to watch, and mpirun starts the processes of all pods.
+  job.metadata.annotations.erase(kCode);
+  CHECK(container_in(built(job, torch_runtime()), "node").get_array("command").size() == 2);
+  job.metadata.annotations[kCode] = "c";
+  CHECK(container_in(built(job, mpi_runtime()), "launcher").get_array("command").size() != 6);
+  job.metadata.annotations[kWatch] = "yes";
+  CHECK_FALSE(validate_trainjob(job, nullptr, torch_runtime()).empty());
 }
 
 TEST_CASE("wrong annotations are refused", "[code]") {

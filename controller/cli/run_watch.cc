@@ -1,0 +1,141 @@
+#include "controller/cli/run_watch.hh"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "api/trainjob.hh"
+#include "controller/cli/cluster.hh"
+#include "controller/cli/code_change.hh"
+#include "kube/model/digest.hh"
+#include "kube/model/resources.hh"
+
+namespace trainer {
+namespace {
+
+using kube::ErrorCode;
+using kube::Json;
+using kube::Result;
+using kube::Task;
+
+constexpr std::chrono::milliseconds kPodPoll{300};
+
+std::string joined(const std::vector<std::string>& parts) {
+  std::string all;
+  for (const std::string& part : parts) all += part;
+  return all;
+}
+
+std::string counted_pods(std::size_t count) {
+  return fmt::format("{} pod{}", count, count == 1 ? "" : "s");
+}
+
+}  // namespace
+
+RunWatch::RunWatch(kube::asio::io_context& io, kube::ApiClient& client, std::string folder,
+                   SentCode code, Say say)
+    : io_(io),
+      client_(client),
+      folder_(std::move(folder)),
+      code_(std::move(code)),
+      say_(std::move(say)),
+      watcher_(io, client.clock(), say_) {}
+
+Result<void> RunWatch::begin() {
+  return watcher_.begin(folder_, code_.entries);
+}
+
+Task<void> RunWatch::follow(kube::ObjectKey job, std::string_view pod_label) {
+  job_ = std::move(job);
+  pod_label_ = pod_label;
+  config_maps_ = code_.parts.size();
+  needs_new_job_ = false;
+  for (;;) {
+    auto edit = co_await watcher_.next();
+    if (!edit) {
+      say_(edit.error().message + ": edits are no longer seen");
+      co_return;
+    }
+    auto parts = pack_code(edit->entries, folder_);
+    if (!parts) {
+      say_(parts.error().message);
+      continue;
+    }
+    SentCode next{edit->entries, std::move(*parts)};
+    const std::string change = change_text(edit->changed);
+    const std::string why = co_await bring(std::move(*edit), next);
+    code_ = std::move(next);
+    if (why.empty()) continue;
+    say_(fmt::format("code: {}: {}, so the job begins again as a new one", change, why));
+    needs_new_job_ = true;
+    co_return;
+  }
+}
+
+Task<std::string> RunWatch::bring(CodeEdit edit, SentCode next) {
+  if (!obstacle_.empty()) co_return obstacle_;
+  const auto job = co_await client_.get(kTrainJobs, job_);
+  if (!job) co_return job.error().message;
+  if (kube::has_condition(*job, "Complete") || kube::has_condition(*job, "Failed"))
+    co_return "the job has ended";
+  if (next.parts.size() > config_maps_) co_return "the code needs more ConfigMaps";
+  // A pod that is made later has the new code.
+  std::string why = co_await replace_config_maps(next.parts);
+  if (!why.empty()) co_return why;
+  const std::string change = change_text(edit.changed);
+  PushTargets targets = co_await find_pods(change);
+  if (!targets.obstacle.empty()) co_return targets.obstacle;
+  if (targets.running.empty()) {
+    say_(fmt::format("code: {}: the pods will start with it", change));
+    co_return "";
+  }
+  say_(fmt::format("code: {}; restarting in place in {}", change,
+                   counted_pods(targets.running.size())));
+  std::string script = apply_script(code_.entries, next.entries, ++round_);
+  const auto done = co_await push_code(io_, client_, std::move(targets.running), joined(next.parts),
+                                       std::move(script));
+  if (done) co_return "";
+  if (done.error().code != ErrorCode::kForbidden) co_return done.error().message;
+  obstacle_ = fmt::format(
+      "you may not run commands in pods (get and create pods/exec in namespace {}: ask its admin "
+      "for the role edit)",
+      job_.ns);
+  co_return obstacle_;
+}
+
+Task<std::string> RunWatch::replace_config_maps(const std::vector<std::string>& parts) {
+  const auto objects = code_config_maps(job_, parts);
+  const auto names = code_names(job_.name, config_maps_);
+  for (std::size_t i = 0; i < config_maps_; ++i) {
+    Json patch;
+    if (i < objects.size())
+      patch.set("binaryData", objects[i].get("binaryData"));
+    else
+      patch.set("binaryData", Json());
+    kube::ObjectKey key{job_.ns, names[i]};
+    const std::string title = "ConfigMap " + names[i];
+    const auto done =
+        co_await client_.merge_patch(kube::kConfigMaps, std::move(key), std::move(patch));
+    if (!done) co_return done.error().at(title).message;
+  }
+  co_return "";
+}
+
+Task<PushTargets> RunWatch::find_pods(const std::string& change) {
+  PushTargets targets;
+  for (bool is_said = false;;) {
+    const auto pods =
+        co_await list_all(client_, kube::kPods, job_.ns, label_query(pod_label_, job_.name));
+    if (!pods) {
+      targets.obstacle = pods.error().message;
+      co_return targets;
+    }
+    targets = push_targets(*pods);
+    if (!targets.is_starting || !targets.obstacle.empty()) co_return targets;
+    if (!std::exchange(is_said, true))
+      say_(fmt::format("code: {}; waiting for pods that start", change));
+    co_await kube::sleep(client_.clock(), kPodPoll);
+  }
+}
+
+}  // namespace trainer
