@@ -44,13 +44,18 @@ LogFollower::LogFollower(kube::asio::io_context& io, kube::ApiClient& client, Op
                    changed_.notify();
                  }}),
       job_sink_({[this](const Json& object) {
+                   is_job_listed_ = true;
                    if (auto job = options_.hook.read_state(object, "")) job_seen(std::move(*job));
                  },
                  [this](const std::string&) {
                    is_job_deleted_ = true;
                    changed_.notify();
                  },
-                 [] {}}),
+                 // The job may be deleted before the watch begins.
+                 [this] {
+                   is_job_deleted_ = is_job_deleted_ || !is_job_listed_;
+                   changed_.notify();
+                 }}),
       on_task_error_([this](std::string_view task, std::string_view what) {
         options_.report(fmt::format("{}: {}", task, what));
       }),

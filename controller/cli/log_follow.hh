@@ -69,6 +69,7 @@ class LogFollower {
   Options options_;
   std::map<std::string, std::shared_ptr<Followed>> pods_;  // by uid
   std::optional<ObjectState> job_;
+  bool is_job_listed_ = false;
   bool is_job_deleted_ = false;
   bool are_pods_listed_ = false;
   std::string reported_;          // the state reported last
