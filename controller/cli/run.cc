@@ -181,7 +181,7 @@ class ClusterRun {
   // Follows one job after the other, as edits want new ones, until an interrupt.
   Task<Result<Followed>> follow_edits(RunWatch& watch, const MakeObjects& make) {
     for (;;) {
-      tasks_.spawn("edits", watch.follow(job(), follow_.hook.pod_label));
+      tasks_.spawn("edits", watch.follow(job(), submitted_.uid, follow_.hook.pod_label));
       const auto followed = co_await follow_jobs(io_, client_, console_, follow_);
       if (!followed) co_return tl::unexpected(followed.error());
       const bool has_ended = followed->is_complete || !followed->failed.empty();
@@ -193,10 +193,13 @@ class ClusterRun {
                                           console_.program, job().name, job().ns)));
       while (has_ended && !watch.needs_new_job() && !is_stopped_)
         co_await kube::sleep(client_.clock(), kEditPoll);
-      if (!watch.needs_new_job() || is_stopped_) co_return *followed;
+      // The end of this cancels a suspension that has only begun.
+      if (is_stopped_ && !submitted_.is_queued && !is_left_) co_await stop();
+      if (!watch.needs_new_job() || is_stopped_ || is_left_) co_return *followed;
       auto names = code_names(job().name, watch.config_maps());
       auto gone = co_await delete_run(client_, submitted_, std::move(names));
       if (!gone) co_return tl::unexpected(gone.error());
+      if (is_stopped_ || is_left_) co_return *followed;
       auto submitted = co_await submit_run(client_, make(watch.code()), sayer());
       if (!submitted) co_return tl::unexpected(submitted.error());
       submitted_ = std::move(*submitted);

@@ -28,7 +28,8 @@ std::optional<ElasticNodes> elastic_nodes(const JobSet& jobset) {
   const auto at = jobset.metadata.annotations.find(kElasticNodesKey);
   if (at == jobset.metadata.annotations.end()) return std::nullopt;
   const kube::OwnerReference* owner = jobset.metadata.controller();
-  if (!owner || owner->kind != kTrainJobs.kind) return std::nullopt;
+  if (!owner || owner->kind != kTrainJobs.kind || owner->api_version != kTrainJobs.api_version())
+    return std::nullopt;
   const std::string_view text = at->second;
   const std::size_t colon = text.find(':');
   if (colon == text.npos) return std::nullopt;
@@ -46,8 +47,17 @@ std::optional<std::size_t> elastic_job(const JobSet& jobset) {
   return std::nullopt;
 }
 
+bool may_resize(const JobSet& jobset, std::size_t job, std::optional<std::int64_t> nodes,
+                const Gates& gates) {
+  if (gates.elastic_jobset) return true;
+  const auto bounds = elastic_nodes(jobset);
+  return bounds && nodes && elastic_job(jobset) == job && bounds->least <= *nodes &&
+         *nodes <= bounds->most;
+}
+
 void resize_jobs(JobSetContext& context) {
-  if (!context.observed.gates.elastic_jobset && !elastic_nodes(context.jobset)) return;
+  const Gates& gates = context.observed.gates;
+  if (!gates.elastic_jobset && !elastic_nodes(context.jobset)) return;
   for (const JobView* job : context.jobs.active) {
     const ReplicatedJobState* rjob = context.find_rjob(job->replicated_job);
     if (!rjob || job->is_deleting) continue;
@@ -56,6 +66,9 @@ void resize_jobs(JobSetContext& context) {
     // Only a pair of equal numbers can be changed in an Indexed Job.
     if (!parallelism || parallelism != completions) continue;
     if (job->parallelism == parallelism && job->completions == completions) continue;
+    const auto at =
+        static_cast<std::size_t>(rjob->spec - context.jobset.spec.replicatedJobs.data());
+    if (!may_resize(context.jobset, at, parallelism, gates)) continue;
     if (!context.has_room()) return;
     kube::Json spec =
         kube::Json::object({{"parallelism", *parallelism}, {"completions", *completions}});

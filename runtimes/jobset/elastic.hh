@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "api/jobset.hh"
+#include "runtimes/jobset/gates.hh"
 
 namespace trainer::jobset {
 
@@ -21,5 +22,9 @@ std::optional<ElasticNodes> elastic_nodes(const JobSet& jobset);
 
 // Returns the index of the replicated job whose pods these nodes are.
 std::optional<std::size_t> elastic_job(const JobSet& jobset);
+
+// Returns whether the Jobs of the replicated job at this index may get so many pods.
+bool may_resize(const JobSet& jobset, std::size_t job, std::optional<std::int64_t> nodes,
+                const Gates& gates);
 
 }  // namespace trainer::jobset

@@ -117,7 +117,7 @@ void check_new_size(const ReplicatedJob& job, const std::string& path, kube::Fie
 
 // Checks a change of size, and replaces it by the old size.
 void check_elastic(const JobSet& before, const Before& jobs, std::vector<ReplicatedJob>& masked,
-                   kube::FieldErrors& errors) {
+                   const Gates& gates, kube::FieldErrors& errors) {
   for (std::size_t i = 0; i < masked.size(); ++i) {
     const ReplicatedJob* old = jobs.find(masked[i].name);
     if (!old || !is_indexed(masked[i])) continue;
@@ -125,6 +125,8 @@ void check_elastic(const JobSet& before, const Before& jobs, std::vector<Replica
         job_spec_of(*old).get("parallelism") != job_spec_of(masked[i]).get("parallelism") ||
         job_spec_of(*old).get("completions") != job_spec_of(masked[i]).get("completions");
     if (!has_changed) continue;
+    const auto at = static_cast<std::size_t>(old - before.spec.replicatedJobs.data());
+    if (!may_resize(before, at, job_number(masked[i], "parallelism"), gates)) continue;
     const std::string path =
         kube::join_field(kube::join_index("spec.replicatedJobs", i), "template.spec");
     if (is_finished(before.status)) {
@@ -160,7 +162,8 @@ kube::FieldErrors validate_update(const JobSet& before, const JobSet& after, con
   kube::FieldErrors errors;
   std::vector<ReplicatedJob> masked = after.spec.replicatedJobs;
   const Before jobs(before.spec.replicatedJobs);
-  if (gates.elastic_jobset || elastic_nodes(before)) check_elastic(before, jobs, masked, errors);
+  if (gates.elastic_jobset || elastic_nodes(before))
+    check_elastic(before, jobs, masked, gates, errors);
   // One request may change the template and suspend, or change it and resume.
   if (before.spec.suspend.value_or(false) || after.spec.suspend.value_or(false)) {
     for (ReplicatedJob& job : masked) {

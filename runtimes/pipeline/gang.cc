@@ -102,7 +102,7 @@ GangSize size_of_gang(const Draft& draft, const std::vector<bool>& members) {
   for (std::size_t i = 0; i < members.size(); ++i) {
     if (!members[i]) continue;
     const PodSet& set = draft.pod_sets[i];
-    const std::int64_t pods = std::int64_t{std::max(set.least(), 0)} * std::max(set.replicas, 0);
+    const std::int64_t pods = set.least_pods();
     size.pods += pods;
     for (kube::Quantity amount; const auto& [name, request] : set.requests) {
       amount = request;

@@ -54,13 +54,21 @@ struct PodSet {
   std::string pod_prefix;       // "j-node-"
   std::string subdomain;        // "j"
   // Returns the pods of all replicas together.
-  std::int64_t pods() const { return std::int64_t{std::max(count, 0)} * std::max(replicas, 0); }
+  std::int64_t pods() const { return all_replicas(count); }
   // Returns how many pods of each Job there must be at least, and may be at most.
   std::int32_t least() const { return bounds ? bounds->first : count; }
   std::int32_t most() const { return bounds ? std::max(count, bounds->second) : count; }
+  // Returns the pods of all replicas together, of at least and at most so many of each Job.
+  std::int64_t least_pods() const { return all_replicas(least()); }
+  std::int64_t most_pods() const { return all_replicas(most()); }
   // Returns the DNS names of its pods, "j-node-0-0.j". They are computed in each call: a job may
   // have a great many.
   std::vector<std::string> endpoints() const;
+
+ private:
+  std::int64_t all_replicas(std::int32_t pods_of_job) const {
+    return std::int64_t{std::max(pods_of_job, 0)} * std::max(replicas, 0);
+  }
 };
 
 // This is an object beside the JobSet.

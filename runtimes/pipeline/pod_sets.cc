@@ -230,8 +230,8 @@ kube::FieldErrors check_sizes(const Draft& draft) {
           too_many_pods(draft, set,
                         fmt::format("job \"{}\" would have {} pods; an indexed Job has {} at most",
                                     set.name, set.most(), kMaxPods)));
-    if (largest == nullptr || set.pods() > largest->pods()) largest = &set;
-    total = std::min(total + set.pods(), std::numeric_limits<std::int64_t>::max() / 2);
+    if (largest == nullptr || set.most_pods() > largest->most_pods()) largest = &set;
+    total = std::min(total + set.most_pods(), std::numeric_limits<std::int64_t>::max() / 2);
   }
   if (errors.empty() && total > kMaxPods)
     errors.push_back(
@@ -240,7 +240,7 @@ kube::FieldErrors check_sizes(const Draft& draft) {
                                   "\"{}\" ({} replicas of {}); a TrainJob has {} at most: ask for "
                                   "fewer nodes, or set fewer replicas in the runtime",
                                   draft.runtime.kind, draft.runtime.metadata.name, total,
-                                  largest->name, largest->replicas, largest->count, kMaxPods)));
+                                  largest->name, largest->replicas, largest->most(), kMaxPods)));
   return errors;
 }
 

@@ -13,12 +13,22 @@ namespace trainer {
 
 using kube::Json;
 
+namespace {
+
+// Kueue has given the quota of so many nodes as the job began with.
+bool is_queued(const TrainJob& job) {
+  const auto queue = job.metadata.labels.find(kQueueLabel);
+  return queue != job.metadata.labels.end() && !queue->second.empty();
+}
+
+}  // namespace
+
 std::optional<ElasticStatus> elastic_status(const TrainJobObserved& observed, const JobSet& jobset,
                                             const TrainJobStatus& status) {
   const auto nodes = jobset::elastic_nodes(jobset);
   if (!nodes || is_finished(status) || !observed.is_jobset_controller_active) return std::nullopt;
   const auto job = jobset::elastic_job(jobset);
-  if (!job) return std::nullopt;
+  if (!job || (is_queued(observed.job) && nodes->least != nodes->most)) return std::nullopt;
   ElasticStatus elastic;
   elastic.minNodes = nodes->least;
   elastic.maxNodes = nodes->most;

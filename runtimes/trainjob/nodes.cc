@@ -243,6 +243,8 @@ PodFacts survey_pods(const JobSet& jobset, const std::vector<const PodView*>& po
       facts.is_initializer_running = true;
     if (is_awaited(*job, progress) && pod->phase == "Running") facts.earlier_step = job->name;
     if (job->role != TrackedJob::Role::kTrains) continue;
+    // The Job has become smaller, and this pod ends.
+    if (pod->index && *pod->index >= job->width) continue;
     Place& place = places[place_of(*pod, *job, ordinal)];
     if (progress <= PodProgress::kFailed || place.progress == PodProgress::kFailed)
       place.had_another = true;

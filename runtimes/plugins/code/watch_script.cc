@@ -19,7 +19,7 @@ round() { now=; read -r now <"$state/round" || :; }
 round
 while :; do
   seen=$now
-  TRAINER_CODE_ROUND="${seen:-0}" "$@" &
+  env TRAINER_CODE_ROUND="${seen:-0}" "$@" &
   child=$!
   [ ! -e "$state/hold" ] || kill -KILL "$child" 2>/dev/null
   wait "$child" 2>/dev/null

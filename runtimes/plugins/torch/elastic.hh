@@ -7,25 +7,25 @@
 #include <string_view>
 
 #include "kube/model/field_error.hh"
+#include "runtimes/jobset/elastic.hh"
 #include "runtimes/pipeline/draft.hh"
 
 namespace trainer::pipeline {
 
 // This is what elasticPolicy of a runtime allows.
-struct ElasticNodes {
-  std::int32_t least = 1;
-  std::int32_t most = 1;
-  std::int32_t restarts = 3;
+struct ElasticPolicy {
+  jobset::ElasticNodes nodes;
+  std::int32_t restarts = 3;  // of processes, by torchrun of each node
 
-  std::string to_string() const;  // "2:4", as torchrun writes it
+  std::string range() const;  // "2:4", as torchrun writes it
 };
 
 // Returns nullopt for a runtime whose jobs keep their number of nodes.
-std::optional<ElasticNodes> elastic_nodes_of(const TorchPolicy& policy);
+std::optional<ElasticPolicy> elastic_policy_of(const TorchPolicy& policy);
 
-// Makes the job at `index` elastic: its Job replaces single pods, and the controller of JobSets
-// lets its size change.
-void make_elastic(Draft& draft, std::size_t index, const ElasticNodes& nodes,
+// Makes the job at `index` elastic: its Job replaces single pods and ends with index 0, and the
+// controller of JobSets lets its size change.
+void make_elastic(Draft& draft, std::size_t index, const ElasticPolicy& policy,
                   std::string_view source);
 
 // Refuses a job whose number of nodes lies outside the bounds, or whose launcher or queue keeps it

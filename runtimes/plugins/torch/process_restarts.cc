@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string_view>
 
 #include "runtimes/pipeline/failure_policy.hh"
@@ -39,7 +40,11 @@ std::string obstacle_of(const Draft& draft, const TorchPolicy& policy) {
 
 std::optional<std::int32_t> process_restarts_of(const Draft& draft, const TorchPolicy& policy) {
   const std::int32_t restarts = process_restarts_asked_for(draft);
-  if (const auto nodes = elastic_nodes_of(policy)) return restarts > 0 ? restarts : nodes->restarts;
+  if (const auto elastic = elastic_policy_of(policy)) {
+    const auto& own = draft.job.spec.failurePolicy;
+    return own && own->processRestarts ? *own->processRestarts
+                                       : std::max(restarts, elastic->restarts);
+  }
   if (restarts <= 0 || !obstacle_of(draft, policy).empty()) return std::nullopt;
   return restarts;
 }
@@ -59,12 +64,14 @@ void inject_process_restarts(ContainerEdit& container, const Draft& draft, const
 void check_process_restarts(const Draft& draft, const TorchPolicy& policy,
                             kube::FieldErrors& errors) {
   if (process_restarts_of(draft, policy)) {
-    return refuse_reserved_env(draft.job,
-                               {"PET_MAX_RESTARTS", "PET_MONITOR_INTERVAL", "PET_RDZV_BACKEND",
-                                "PET_RDZV_ENDPOINT", "PET_RDZV_ID", "PET_RDZV_CONF"},
-                               "processRestarts sets them: leave the variable out, or set "
-                               "spec.failurePolicy.processRestarts to 0",
-                               errors);
+    return refuse_reserved_env(
+        draft.job,
+        {"PET_MAX_RESTARTS", "PET_MONITOR_INTERVAL", "PET_RDZV_BACKEND", "PET_RDZV_ENDPOINT",
+         "PET_RDZV_ID", "PET_RDZV_CONF"},
+        elastic_policy_of(policy) ? "elasticPolicy of the runtime sets them: leave the variable out"
+                                  : "processRestarts sets them: leave the variable out, or set "
+                                    "spec.failurePolicy.processRestarts to 0",
+        errors);
   }
   const auto& own = draft.job.spec.failurePolicy;
   if (!own || own->processRestarts.value_or(0) <= 0) return;

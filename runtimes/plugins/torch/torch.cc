@@ -35,11 +35,11 @@ struct Rendezvous {
   std::string master;
   bool sets_process_env = false;         // launcher env: no torchrun sets it
   std::optional<std::int32_t> restarts;  // those of processes in their pods
-  std::optional<ElasticNodes> elastic;
+  std::optional<ElasticPolicy> elastic;
 };
 
 void inject_size(ContainerEdit& container, const Rendezvous& rendezvous) {
-  container.env("PET_NNODES", rendezvous.elastic ? rendezvous.elastic->to_string()
+  container.env("PET_NNODES", rendezvous.elastic ? rendezvous.elastic->range()
                                                  : std::to_string(rendezvous.nodes));
   container.env("PET_NPROC_PER_NODE", rendezvous.processes);
   container.env_completion_index("PET_NODE_RANK");
@@ -172,7 +172,7 @@ void Torch::enforce_ml_policy(Draft& draft) const {
   rendezvous.master = index ? draft.first_host(*index)
                             : fmt::format("{}-{}-0-0.{}", draft.name(), kNode, draft.subdomain());
   rendezvous.restarts = process_restarts_of(draft, *policy);
-  rendezvous.elastic = elastic_nodes_of(*policy);
+  rendezvous.elastic = elastic_policy_of(*policy);
   if (rendezvous.elastic && index) make_elastic(draft, *index, *rendezvous.elastic, source());
   if (rendezvous.restarts)
     draft.set_annotation(kProcessRestartsKey, std::to_string(*rendezvous.restarts), source());

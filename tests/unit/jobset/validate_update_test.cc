@@ -186,7 +186,12 @@ TEST_CASE("W33 to W37, U8: sizes") {
     return jobset;
   };
   CHECK(update_errors(elastic(before, "2:4"), elastic(sized("Indexed", 4, 4), "2:4")).empty());
-  for (const char* nodes : {"", "4", "4:2", "0:4", "2:x", "2:99999999999"})
+  Json foreign = elastic(sized("Indexed", 4, 4), "2:4");
+  foreign["metadata"]["ownerReferences"].as_array()[0].set("apiVersion", "example.com/v1");
+  Json foreign_before = foreign;
+  foreign_before["spec"] = before.get("spec");
+  CHECK(update_errors(foreign_before, foreign).find("field is immutable") != std::string::npos);
+  for (const char* nodes : {"", "4", "4:2", "0:4", "2:x", "2:99999999999", "2:3", "5:9"})
     CHECK(update_errors(elastic(before, nodes), elastic(sized("Indexed", 4, 4), nodes))
               .find("field is immutable") != std::string::npos);
   Json edited = sized("Indexed", 4, 4);

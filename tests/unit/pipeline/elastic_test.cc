@@ -31,7 +31,10 @@ TEST_CASE("an elastic job has a rendezvous for a range of nodes", "[torch]") {
   const kube::Json& spec = job_spec_in(result);
   CHECK(spec.get_int("parallelism") == 4);
   CHECK(spec.get_int("completions") == 4);
-  CHECK(spec.get_int("backoffLimit") == 3);
+  CHECK(spec.get_int("backoffLimit") == 12);
+  CHECK(spec.get_path({"successPolicy", "rules"}) == yaml("[{succeededIndexes: '0'}]"));
+  CHECK(spec.get_path({"podFailurePolicy", "rules"}) ==
+        yaml("[{action: Ignore, onPodConditions: [{type: DisruptionTarget, status: 'True'}]}]"));
   CHECK(spec.get_string("podReplacementPolicy") == "Failed");
 }
 
@@ -39,11 +42,15 @@ TEST_CASE("restarts of an elastic job are its own, else those of the policy", "[
   const Runtime seven = elastic_runtime("minNodes: 2, maxNodes: 4, maxRestarts: 7");
   const Built by_policy = built(job_with("{trainer: {numNodes: 2}}"), seven);
   CHECK(env_value(container_in(by_policy, "node"), "PET_MAX_RESTARTS") == "7");
-  CHECK(job_spec_in(by_policy).get_int("backoffLimit") == 7);
+  CHECK(job_spec_in(by_policy).get_int("backoffLimit") == 28);
   const Built own =
       built(job_with("{trainer: {numNodes: 2}, failurePolicy: {processRestarts: 1}}"), seven);
   CHECK(env_value(container_in(own, "node"), "PET_MAX_RESTARTS") == "1");
-  CHECK(job_spec_in(own).get_int("backoffLimit") == 7);
+  CHECK(job_spec_in(own).get_int("backoffLimit") == 28);
+  const Built none =
+      built(job_with("{trainer: {numNodes: 2}, failurePolicy: {processRestarts: 0}}"), seven);
+  CHECK(env_value(container_in(none, "node"), "PET_MAX_RESTARTS") == "0");
+  CHECK(env_value(container_in(none, "node"), "PET_RDZV_BACKEND") == "c10d");
 }
 
 TEST_CASE("a policy without numbers of nodes makes no job elastic", "[torch]") {

@@ -61,6 +61,7 @@ TEST_CASE("a running JobSet follows the number of nodes", "[elastic]") {
   CHECK(world.phase() == "Running");
   scale(world, 2);
   CHECK(parallelism_of(world) == 2);
+  CHECK(world.status().get_path({"nodes", "summary"}) == Json("2/2"));
   const int requests = world.requests;
   world.settle();
   CHECK(world.requests == requests);
@@ -95,6 +96,23 @@ TEST_CASE("an elastic job runs with the least number of nodes", "[elastic]") {
   CHECK(world.status().get_path({"nodes", "summary"}) == Json("2/4"));
   put_pods(world, 4);
   CHECK(world.reason() == "NodesReady");
+}
+
+TEST_CASE("a job whose volume cannot be mounted is scaled, too", "[elastic]") {
+  World world = elastic(3);
+  put_pods(world, 2, 1);
+  world.waiting_event = "FailedMount: MountVolume.SetUp failed";
+  scale(world, 2);
+  CHECK(parallelism_of(world) == 2);
+}
+
+TEST_CASE("a job in a queue keeps its number of nodes", "[elastic]") {
+  World world = elastic(3);
+  world.object["metadata"].set("labels", yaml("{kueue.x-k8s.io/queue-name: team}"));
+  world.settle();
+  CHECK_FALSE(world.status().find("elastic"));
+  scale(world, 4);
+  CHECK(parallelism_of(world) == 3);
 }
 
 TEST_CASE("only jobs that may be scaled say so", "[elastic]") {
