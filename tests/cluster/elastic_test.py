@@ -62,7 +62,11 @@ def test_kubectl_scales(cluster):
                         {"resourcesPerNode": {"limits": {"cpu": "1"}}}, {"command": ["torchrun", "other.py"]}):
             refusal = changed(cluster, *patch(trainer))
             assert "spec.trainer: Invalid value" in refusal and "field is immutable" in refusal, (trainer, refusal)
-        assert not changed(cluster, "scale", "trainjob/e", "--replicas=4")
+        run("kubectl", "apply", "-f", str(harness.ROOT / "manifests/rbac/users.yaml"))
+        cluster.kubectl("create", "serviceaccount", "editor")
+        cluster.kubectl("create", "rolebinding", "editor", "--clusterrole=edit", f"--serviceaccount={cluster.namespace}:editor")
+        user = f"--as=system:serviceaccount:{cluster.namespace}:editor"
+        wait_until("a user with the role edit scales it", lambda: not changed(cluster, "scale", "trainjob/e", "--replicas=4", user))
         pods = wait_for_pods(cluster, 4)
         assert {i: pods[i] for i in first} == first, "pods that ran were made again"
         assert not changed(cluster, *patch({"numNodes": 2}))

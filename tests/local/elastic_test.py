@@ -48,11 +48,14 @@ def test_a_job_is_scaled_and_loses_a_pod(local):
                shown=lambda: why(local, "elastic") + printed(local, "elastic"))
     kept = {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in local.pods("elastic")}
     assert all(kept.get(name) == uid for name, uid in first.items() if name != lost), (first, kept)
-    scale(local, 2)
+    # The last two nodes are lost, and the others come to the end of the training before there are new ones.
+    for pod in kept:
+        if "-0-2-" in pod or "-0-3-" in pod:
+            local.request(f"/api/v1/namespaces/default/pods/{pod}", {}, "DELETE")
     wait_until("the job is complete", lambda: local.phase("elastic") == "Complete", 120,
                shown=lambda: why(local, "elastic") + printed(local, "elastic"))
     status = local.job("elastic")["status"]
-    assert status["restarts"] == 0 and "elastic" not in status, status
+    assert status["restarts"] == 0 and "elastic" not in status and status["nodes"]["total"] == 4, status
     check_steps(printed(local, "elastic"))
     assert "field is immutable" in refusal_of(lambda: scale(local, 3))
 
