@@ -144,7 +144,8 @@ std::string apply_script(const std::vector<CodeEntry>& before, const std::vector
       "else\n"
       "  python=python3\n"
       "  command -v python3 >/dev/null || python=python\n"
-      "  $python -I -c 'import tarfile; tarfile.open(\".trainer-watch/code.tar.gz\").extractall()'\n"
+      "  $python -I -c 'import tarfile; "
+      "tarfile.open(\".trainer-watch/code.tar.gz\").extractall()'\n"
       "fi\n"
       "rm -f .trainer-watch/code.tar.gz\n";
   script += fmt::format("echo {} >.trainer-watch/round\nrm -f .trainer-watch/hold\n", round);

@@ -65,7 +65,7 @@ void make_elastic(Draft& draft, std::size_t index, const ElasticPolicy& policy,
   set("backoffLimit", kube::saturating_multiply(std::max(policy.restarts, 1), policy.nodes.most));
   set("podReplacementPolicy", "Failed");
   // Index 0 has the store of the rendezvous and leaves it last. A node that comes after the end, or
-  // is missing then, would find nobody to train with.
+  // is missing then, would find no others.
   set("successPolicy",
       kube::Json::object(
           {{"rules", kube::Json::array({kube::Json::object({{"succeededIndexes", "0"}})})}}));

@@ -15,7 +15,7 @@ namespace trainer::pipeline {
 // This is what elasticPolicy of a runtime allows.
 struct ElasticPolicy {
   jobset::ElasticNodes nodes;
-  std::int32_t restarts = 3;  // of processes, by torchrun of each node
+  std::int32_t restarts = 3;  // torchrun of each node starts its processes again so often
 
   std::string range() const;  // "2:4", as torchrun writes it
 };
