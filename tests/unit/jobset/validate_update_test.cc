@@ -174,6 +174,8 @@ TEST_CASE("W33 to W37, U8: sizes") {
   CHECK(update_errors(before, sized("Indexed", 4, 4)).find("field is immutable") !=
         std::string::npos);
   const auto elastic = [](Json jobset, const char* nodes) {
+    Json& job = jobset["spec"]["replicatedJobs"].as_array()[0]["template"];
+    job["metadata"]["labels"].set("trainer.kubeflow.org/trainjob-ancestor-step", "trainer");
     jobset["metadata"].set("annotations",
                            Json::object({{"trainer.kubeflow.org/elastic-nodes", nodes}}));
     jobset["metadata"].set(
@@ -189,7 +191,7 @@ TEST_CASE("W33 to W37, U8: sizes") {
   Json foreign = elastic(sized("Indexed", 4, 4), "2:4");
   foreign["metadata"]["ownerReferences"].as_array()[0].set("apiVersion", "example.com/v1");
   Json foreign_before = foreign;
-  foreign_before["spec"] = before.get("spec");
+  foreign_before["spec"] = elastic(before, "2:4").get("spec");
   CHECK(update_errors(foreign_before, foreign).find("field is immutable") != std::string::npos);
   for (const char* nodes : {"", "4", "4:2", "0:4", "2:x", "2:99999999999", "2:3", "5:9"})
     CHECK(update_errors(elastic(before, nodes), elastic(sized("Indexed", 4, 4), nodes))
