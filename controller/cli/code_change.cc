@@ -107,7 +107,7 @@ while [ "$none" -lt 2 ]; do
     kill -s "$signal" "$process" 2>/dev/null
   done
   i=$((i + 1))
-  [ "$i" -lt 200 ] || { echo "its processes do not end"; exit 5; }
+  [ "$i" -lt 1200 ] || { echo "its processes do not end"; exit 5; }
   sleep 0.05 || sleep 1
 done
 )sh";

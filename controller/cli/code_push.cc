@@ -30,11 +30,14 @@ bool is_watched_container(const Json& container) {
   });
 }
 
-bool has_started(const Json& pod, std::string_view container) {
+// Returns the member of `state` of the container, such as "running"; "" before it has one.
+std::string_view state_of(const Json& pod, std::string_view container) {
   for (const Json& status : pod.get("status").get_array("containerStatuses"))
-    if (status.get_string("name") == container)
-      return status.find_path({"state", "running"}) != nullptr;
-  return false;
+    if (status.get_string("name") == container) {
+      const Json::Object& state = status.get_object("state");
+      return state.empty() ? std::string_view() : std::string_view(state.begin()->first);
+    }
+  return {};
 }
 
 Task<Result<void>> run_script(kube::ApiClient& client, PushTarget target, std::string_view script,
@@ -93,12 +96,16 @@ PushTargets push_targets(const std::vector<Json>& pods) {
       targets.obstacle = "its processes cannot begin again in their pods";
       continue;
     }
-    if (kube::is_pod_over(pod)) {
+    const std::string_view state = state_of(pod, pipeline::kNode);
+    // Other containers of the pod may go on.
+    const bool is_command_over =
+        state == "terminated" && spec.get_string("restartPolicy") == "Never";
+    if (kube::is_pod_over(pod) || is_command_over) {
       targets.obstacle = fmt::format("pod {} has ended", meta.name);
       continue;
     }
     if (spec.get_string("nodeName").empty()) continue;
-    if (has_started(pod, pipeline::kNode))
+    if (state == "running")
       targets.running.push_back({meta.key(), std::string(pipeline::kNode),
                                  std::string(container->get_string("workingDir"))});
     else

@@ -22,6 +22,9 @@ inline void configure(ResponseParser& parser) {
   parser.eager(true);
 }
 
+// A piece of what is sent may take so long.
+inline constexpr std::chrono::seconds kSendingTakes{30};
+
 class ConnectionStream final : public HttpStream {
  public:
   explicit ConnectionStream(std::unique_ptr<ByteStream> stream) : stream_(std::move(stream)) {
@@ -57,6 +60,7 @@ class ConnectionStream final : public HttpStream {
   Task<Result<void>> write(std::string_view text) override {
     if (!is_upgraded())
       co_return fail(ErrorCode::kInternal, "only a stream of another protocol can be written");
+    stream_->set_deadline(std::chrono::steady_clock::now() + kSendingTakes);
     const IoResult written = co_await stream_->write_all(text);
     if (written.error) co_return tl::unexpected(error_of(*stream_, written, "sending"));
     co_return Result<void>();

@@ -16,6 +16,7 @@ constexpr char kStdout = 1;
 constexpr char kStderr = 2;
 constexpr char kStatus = 3;  // its message ends the output
 constexpr std::string_view kProtocols = "v5.channel.k8s.io, v4.channel.k8s.io";
+constexpr std::size_t kOneProtocol = std::string_view("v5.channel.k8s.io").size();
 
 constexpr std::size_t kPiece = std::size_t{32} << 10;
 constexpr std::size_t kMaxMessage = std::size_t{1} << 20;
@@ -34,7 +35,8 @@ Result<void> check_handshake(const HttpStream& stream, std::string_view key) {
   const std::string_view protocol = stream.header("Sec-WebSocket-Protocol");
   if (stream.header("Sec-WebSocket-Accept") != websocket_accept(key))
     return fail(ErrorCode::kNetwork, "the server has not agreed to a WebSocket");
-  if (protocol.empty() || kProtocols.find(protocol) == kProtocols.npos)
+  if (protocol != kProtocols.substr(0, kOneProtocol) &&
+      protocol != kProtocols.substr(kProtocols.size() - kOneProtocol))
     return fail(ErrorCode::kNetwork, "the server speaks \"{}\", and one of {} is needed", protocol,
                 kProtocols);
   return {};

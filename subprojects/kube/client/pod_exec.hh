@@ -16,7 +16,7 @@ struct PodCommand {
   // Its standard input. The end of the input is not passed on, since servers before Kubernetes 1.30
   // cannot say it: a command must know how much it reads.
   std::string input;
-  Milliseconds limit{30'000};  // from the begin of the input to the end of the command
+  Milliseconds limit{90'000};  // from the end of the input to the end of the command
 };
 
 struct PodCommandEnd {
