@@ -150,6 +150,10 @@ inline const kube::Resource kClusterTrainingRuntimes{
     "trainer.kubeflow.org", "v1alpha1", "clustertrainingruntimes", "ClusterTrainingRuntime", false};
 
 inline constexpr std::string_view kAncestorLabel = "trainer.kubeflow.org/trainjob-ancestor-step";
+// Returns the value of this label, "" without: it says which step of a TrainJob the job runs.
+inline std::string_view ancestor_of(const ReplicatedJob& job) {
+  return job.template_.get_path({"metadata", "labels"}).get_string(kAncestorLabel);
+}
 inline constexpr std::string_view kSupportLabel = "trainer.kubeflow.org/support";
 inline constexpr std::string_view kFrameworkLabel = "trainer.kubeflow.org/framework";
 

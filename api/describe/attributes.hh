@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <string_view>
 
@@ -9,6 +10,10 @@
 #include "kube/model/json.hh"
 
 namespace trainer::wire {
+
+// Returns whether the member at the path below an object is absent from both, it and the stored
+// one, or equal by CEL's rules.
+using Same = std::function<bool(std::initializer_list<std::string_view> path)>;
 
 // This is a rule of `x-kubernetes-validations`.
 struct Rule {
@@ -21,7 +26,7 @@ struct Rule {
   // The member that a refusal names, as ".spec.trainer"; "" for the value itself.
   std::string_view field_path = {};
   // This is a rule that compares with the stored object, in C++.
-  bool (*keeps)(const kube::Json& self, const kube::Json& before) = nullptr;
+  bool (*keeps)(const kube::Json& self, const kube::Json& before, const Same& same) = nullptr;
 };
 
 // CEL has no integer 2.0: a number with a point cannot be evaluated.

@@ -1,24 +1,20 @@
-// These rules say what of a TrainJob's spec.trainer may change, by its stored object.
+// These rules of the whole object say what of a TrainJob's spec.trainer may change. They read its
+// stored status, so that they hold for the subresource scale and without webhooks, too.
 #pragma once
 
-#include <string_view>
-
-#include "kube/model/json.hh"
+#include "api/describe/attributes.hh"
 
 namespace trainer::wire {
 
-// Returns the rule of keeps_trainer() in CEL. The API server estimates the cost of a comparison by
-// its types, which it does not know of optional values (`?.`): so each member is tested by has().
-std::string_view trainer_rule();
+// Nothing but the number of nodes of an elastic job may change. In any other job a part that is
+// added or removed is no change, as in a rule of the part itself.
+Rule trainer_stays();
 
-// Returns whether a change leaves spec.trainer alone, except for the number of nodes of an elastic
-// job. In any other job a part that is added or removed is no change here.
-bool keeps_trainer(const kube::Json& job, const kube::Json& before);
+// The number of nodes of an elastic job stays within its bounds.
+Rule nodes_stay_within_bounds();
 
-// Returns whether a job that has run, and is not elastic, has spec.trainer if it had it before.
-bool keeps_part(const kube::Json& job, const kube::Json& before);
-
-// Returns whether a change of the number of nodes stays within the bounds of an elastic job.
-bool keeps_bounds(const kube::Json& job, const kube::Json& before);
+// A job that has run, and is not elastic, keeps the part: the subresource scale would add it, and
+// no webhook of the job sees that.
+Rule trainer_is_not_added();
 
 }  // namespace trainer::wire

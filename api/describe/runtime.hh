@@ -62,8 +62,8 @@ void TorchElasticPolicy::describe(D& d) {
   d.field("maxRestarts", &TorchElasticPolicy::maxRestarts)
       .minimum(0)
       .doc(
-          "How often torchrun of a node starts its processes again, and how many pods of a job may "
-          "fail before all are made again; by default 3.");
+          "How often torchrun of a node starts its processes again; by default 3. This times "
+          "maxNodes is how many pods may fail before the Job does.");
   d.removed(
       "metrics", wire::Removed::kObjects,
       "is not supported: create a HorizontalPodAutoscaler whose scaleTargetRef is the TrainJob");

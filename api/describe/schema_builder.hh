@@ -23,8 +23,7 @@ namespace trainer::wire {
 struct Predicates {
   std::map<std::string, std::function<bool(const kube::Json& self)>, std::less<>> rules;
   // The same for rules that compare with the stored value.
-  std::map<std::string, bool (*)(const kube::Json& self, const kube::Json& before), std::less<>>
-      transitions;
+  std::map<std::string, decltype(Rule::keeps), std::less<>> transitions;
 };
 
 // This is a schema in the form of a CustomResourceDefinition, and the predicates with which

@@ -93,8 +93,12 @@ void RuntimePatch::describe(D& d) {
 template <class D>
 void TrainJobSpec::describe(D& d) {
   // A field's own rule does not run when the field is added or removed.
-  d.self().rule({"has(self.failurePolicy) == has(oldSelf.failurePolicy)",
-                 "failurePolicy is immutable, and can be neither added nor removed"});
+  d.self().rule({.cel = "has(self.failurePolicy) == has(oldSelf.failurePolicy)",
+                 .message = "failurePolicy is immutable, and can be neither added nor removed",
+                 .keeps = [](const kube::Json& self, const kube::Json& before, const wire::Same&) {
+                   return (self.find("failurePolicy") == nullptr) ==
+                          (before.find("failurePolicy") == nullptr);
+                 }});
   d.required("runtimeRef", &TrainJobSpec::runtimeRef)
       .immutable("field is immutable")
       .doc("The blueprint this job is made from.");
@@ -166,27 +170,9 @@ void TrainJob::describe(D& d) {
              }})
       .rule({"size(self.metadata.name) <= 63", "metadata.name must be no more than 63 characters",
              [](const kube::Json& self) { return name_of(self).size() <= 63; }})
-      .rule({.cel = wire::trainer_rule(),
-             .message = "field is immutable",
-             .field_path = ".spec.trainer",
-             .keeps = wire::keeps_trainer})
-      .rule({.cel = "!oldSelf.?status.elastic.hasValue() || "
-                    "self.?spec.trainer.numNodes == oldSelf.?spec.trainer.numNodes || "
-                    "self.?spec.trainer.numNodes.hasValue() && "
-                    "oldSelf.status.elastic.minNodes <= self.spec.trainer.numNodes && "
-                    "self.spec.trainer.numNodes <= oldSelf.status.elastic.maxNodes",
-             .message = "numNodes of an elastic job must stay between status.elastic.minNodes and "
-                        "maxNodes",
-             .field_path = ".spec.trainer",
-             .keeps = wire::keeps_bounds})
-      // The subresource scale would add it, and no webhook of the job sees that.
-      .rule({.cel =
-                 "!oldSelf.?status.startTime.hasValue() || oldSelf.?status.elastic.hasValue() || "
-                 "self.?spec.trainer.hasValue() == oldSelf.?spec.trainer.hasValue()",
-             .message = "once the job has run it can be neither added nor removed: create the "
-                        "TrainJob again",
-             .field_path = ".spec.trainer",
-             .keeps = wire::keeps_part});
+      .rule(wire::trainer_stays())
+      .rule(wire::nodes_stay_within_bounds())
+      .rule(wire::trainer_is_not_added());
   d.field("metadata", &TrainJob::metadata);
   d.field("spec", &TrainJob::spec).doc("What shall be trained.");
   d.field("status", &TrainJob::status).doc("What is seen of it.");

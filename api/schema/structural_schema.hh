@@ -26,7 +26,7 @@ kube::FieldErrors check_schema(const kube::Json& object, const wire::Schema& sch
 std::vector<std::string> unknown_fields(const kube::Json& object, const wire::Schema& schema);
 
 // Returns the errors of the CEL rules that compare with the stored object: `self == oldSelf`, and
-// `has(self.NAME) == has(oldSelf.NAME)`; other transition rules pass. Like in the API server they
+// those with a predicate (Rule::keeps); other transition rules pass. Like in the API server they
 // count only if both objects have the value, and items of a list only if it is a map. Values are
 // equal by CEL's rules: maps and sets in any order, times that are the same instant.
 kube::FieldErrors check_transitions(const kube::Json& object, const kube::Json& before,

@@ -17,17 +17,6 @@ using kube::FieldErrors;
 using kube::Json;
 using wire::FieldPath;
 
-// Returns NAME for a rule `has(self.NAME) == has(oldSelf.NAME)`, or "" for any other rule.
-std::string_view member_that_stays(std::string_view rule) {
-  constexpr std::string_view kFront = "has(self.", kMiddle = ") == has(oldSelf.";
-  if (!rule.starts_with(kFront) || !rule.ends_with(')')) return {};
-  rule.remove_prefix(kFront.size());
-  rule.remove_suffix(1);
-  const std::size_t end = rule.find(kMiddle);
-  if (end == rule.npos || rule.substr(0, end) != rule.substr(end + kMiddle.size())) return {};
-  return rule.substr(0, end);
-}
-
 bool is_equal(const Json& value, const Json& before, const Json& schema);
 
 bool is_equal_list(const Json& value, const Json& before, const SchemaView& view) {
@@ -71,10 +60,17 @@ using Transitions = decltype(wire::Predicates::transitions);
 
 bool holds(std::string_view rule, const Json& value, const Json& before, const Json& schema,
            const Transitions& known) {
-  if (const auto at = known.find(rule); at != known.end()) return at->second(value, before);
   if (rule == "self == oldSelf") return is_equal(value, before, schema);
-  const std::string_view name = member_that_stays(rule);
-  return name.empty() || (value.find(name) == nullptr) == (before.find(name) == nullptr);
+  const auto at = known.find(rule);
+  if (at == known.end()) return true;
+  return at->second(value, before, [&](std::initializer_list<std::string_view> path) {
+    const Json* const member = value.find_path(path);
+    const Json* const stored = before.find_path(path);
+    if (member == nullptr || stored == nullptr) return member == stored;
+    const Json* below = &schema;
+    for (const std::string_view name : path) below = SchemaView(*below).member(name);
+    return is_equal(*member, *stored, *below);
+  });
 }
 
 void check(const Json& value, const Json& before, const Json& schema, const FieldPath& path,

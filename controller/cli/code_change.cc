@@ -3,7 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
+
+#include "kube/model/text.hh"
+#include "runtimes/views/text.hh"
 
 namespace trainer {
 namespace {
@@ -27,17 +31,6 @@ bool is_beside_code(std::string_view path) {
   const bool is_lock = name.starts_with(".#") || (name.starts_with('#') && name.ends_with('#'));
   return ("/" + std::string(path)).find("/__pycache__/") != std::string::npos || end == ".pyc" ||
          is_swap || is_lock || name.ends_with('~');
-}
-
-std::string one_word(std::string_view word) {
-  std::string text = "'";
-  for (const char c : word) {
-    if (c == '\'')
-      text += "'\\''";
-    else
-      text += c;
-  }
-  return text + "'";
 }
 
 }  // namespace
@@ -71,7 +64,7 @@ std::string change_text(const std::vector<std::string>& paths) {
   for (std::size_t i = 0; i < std::min(paths.size(), kNamed); ++i)
     names += (i == 0 ? "" : ", ") + paths[i];
   if (paths.size() > kNamed) names += fmt::format(", and {} more", paths.size() - kNamed);
-  return fmt::format("{} file{} changed ({})", paths.size(), paths.size() == 1 ? "" : "s", names);
+  return fmt::format("{} changed ({})", count_of(std::ssize(paths), "file"), names);
 }
 
 // A process that has just been forked has not the variable yet, so the processes are looked for
@@ -128,7 +121,7 @@ std::string apply_script(const std::vector<CodeEntry>& before, const std::vector
     const auto& [path, entry] = *at;
     const auto now = new_ones.find(path);
     const bool is_gone = now == new_ones.end();
-    const std::string name = one_word("./" + std::string(path));
+    const std::string name = kube::quoted_for_sh("./" + std::string(path));
     if (!is_gone && now->second->kind == entry->kind) continue;
     if (entry->kind != CodeEntry::Kind::kDirectory)
       script += "rm -f " + name + "\n";

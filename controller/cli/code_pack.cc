@@ -71,10 +71,13 @@ void append_entry(std::string& tar, const CodeEntry& entry) {
 
 }  // namespace
 
-std::string make_tar(std::vector<CodeEntry> entries) {
-  std::ranges::sort(entries, {}, &CodeEntry::path);
+std::string make_tar(const std::vector<CodeEntry>& entries) {
+  std::vector<const CodeEntry*> sorted;
+  for (const CodeEntry& entry : entries) sorted.push_back(&entry);
+  std::ranges::sort(sorted, {},
+                    [](const CodeEntry* entry) -> std::string_view { return entry->path; });
   std::string tar;
-  for (const CodeEntry& entry : entries) append_entry(tar, entry);
+  for (const CodeEntry* entry : sorted) append_entry(tar, *entry);
   tar.append(2 * kTarBlock, '\0');
   return tar;
 }
@@ -103,7 +106,7 @@ kube::Error too_large(std::string_view folder, std::string_view size,
                       folder, size, size_text(kMaxCode), list)};
 }
 
-kube::Result<std::vector<std::string>> pack_code(std::vector<CodeEntry> entries,
+kube::Result<std::vector<std::string>> pack_code(const std::vector<CodeEntry>& entries,
                                                  std::string_view folder) {
   const std::string tar = make_tar(entries);
   // Random bytes become longer by less than that.

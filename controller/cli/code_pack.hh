@@ -27,10 +27,10 @@ inline constexpr std::size_t kMaxCodePart = std::size_t{180} << 10;
 inline constexpr std::size_t kMaxCode = std::size_t{3} << 20;  // compressed
 
 // Equal entries make equal bytes, in any order of the entries: no times, users or groups are kept.
-std::string make_tar(std::vector<CodeEntry> entries);
+std::string make_tar(const std::vector<CodeEntry>& entries);
 
 // Returns the compressed tar in parts. Errors (kTooLarge): it is longer than kMaxCode.
-kube::Result<std::vector<std::string>> pack_code(std::vector<CodeEntry> entries,
+kube::Result<std::vector<std::string>> pack_code(const std::vector<CodeEntry>& entries,
                                                  std::string_view folder);
 
 // Returns the message about files that are too large together: it lists the largest ones.

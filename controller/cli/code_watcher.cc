@@ -55,7 +55,8 @@ Result<void> CodeWatcher::watch(const CodeFolder& folder) {
   for (const CodeEntry& entry : folder.entries)
     if (entry.kind == CodeEntry::Kind::kDirectory)
       is_done = is_done && add(folder.root + "/" + entry.path);
-  if (!is_done) return beyond_inotify(folder_, "fs.inotify.max_user_watches");
+  is_limit_met_ = !is_done;
+  if (is_limit_met_) return beyond_inotify(folder_, "fs.inotify.max_user_watches");
   return {};
 }
 
@@ -106,8 +107,7 @@ Task<Result<CodeEdit>> CodeWatcher::next() {
   for (;;) {
     if (std::exchange(is_read_, true)) co_await wait_for_events();
     auto found = co_await read_patiently();
-    if (!found && found.error().message.starts_with("--watch"))
-      co_return tl::unexpected(found.error());
+    if (is_limit_met_) co_return tl::unexpected(found.error());
     if (!found) {
       say_(found.error().message);
       continue;

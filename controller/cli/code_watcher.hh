@@ -49,7 +49,8 @@ class CodeWatcher {
   Say say_;
   std::string folder_;
   std::vector<CodeEntry> entries_;
-  bool is_read_ = false;  // something may have changed before the folder was watched
+  bool is_limit_met_ = false;  // the one of inotify
+  bool is_read_ = false;       // something may have changed before the folder was watched
 };
 
 }  // namespace trainer

@@ -43,6 +43,18 @@ Task<Result<Followed>> follow_jobs(kube::asio::io_context& io, kube::ApiClient& 
   co_return all;
 }
 
+Task<Result<Followed>> follow_until_edit(kube::asio::io_context& io, kube::ApiClient& client,
+                                         Console& console, FollowOptions options, EditWait wait) {
+  constexpr kube::Milliseconds kPoll{200};
+  auto followed = co_await follow_jobs(io, client, console, std::move(options));
+  if (!followed) co_return followed;
+  const bool has_ended = followed->is_complete || !followed->failed.empty();
+  const auto is_awaited = [&] { return has_ended && !wait.is_edited() && !wait.is_over(); };
+  if (is_awaited()) wait.say_waits(*followed);
+  while (is_awaited()) co_await kube::sleep(client.clock(), kPoll);
+  co_return followed;
+}
+
 void SignalSteps::begin() {
   signals_.add(SIGINT);
   signals_.add(SIGTERM);

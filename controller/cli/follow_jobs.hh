@@ -33,6 +33,19 @@ struct Followed {
 kube::Task<kube::Result<Followed>> follow_jobs(kube::asio::io_context& io, kube::ApiClient& client,
                                                Console& console, FollowOptions options);
 
+// The jobs begin again after an edit of their code.
+struct EditWait {
+  std::function<bool()> is_edited;
+  std::function<bool()> is_over;                   // no edit is waited for any more
+  std::function<void(const Followed&)> say_waits;  // the jobs have ended
+};
+
+// Follows the jobs, and waits for an edit once they have ended. It also ends when they are no
+// longer followed.
+kube::Task<kube::Result<Followed>> follow_until_edit(kube::asio::io_context& io,
+                                                     kube::ApiClient& client, Console& console,
+                                                     FollowOptions options, EditWait wait);
+
 // SIGINT and SIGTERM carry out one step each. After the last step a signal ends this process, as if
 // it had no handler. Concurrency: the thread of `io`.
 class SignalSteps {

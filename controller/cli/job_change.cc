@@ -73,8 +73,7 @@ ChangeFacts read_change_facts(const Registry& registry, const KindRegistration& 
   facts.state = kind.why->read_state(object, "").value_or(ObjectState{"Unknown"});
   const Json& policy = policy_of(kind, object);
   facts.is_suspended = policy.get_bool("suspend");
-  if (const auto at = facts.meta.labels.find(kQueueLabel); at != facts.meta.labels.end())
-    facts.queue = at->second;
+  facts.queue = queue_of(facts.meta.labels);
   const std::string_view manager = policy.get_string("managedBy");
   if (manager != kind.jobs->manager) facts.managed_by = manager;
   if (const auto* owner = owner_among_jobs(registry, facts.meta))

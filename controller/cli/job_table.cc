@@ -74,8 +74,7 @@ JobLine read_job_line(const KindRegistration& kind, const Json& object) {
   line.message = state.message;
   line.nodes = state.nodes;
   line.devices = kind.jobs->count_devices(object);
-  if (const auto queue = meta.labels.find(kQueueLabel); queue != meta.labels.end())
-    line.queue = queue->second;
+  line.queue = queue_of(meta.labels);
   line.created = meta.creation_timestamp;
   line.started = Time::parse(object.get("status").get_string("startTime"));
   line.is_finished = state.is_finished;

@@ -18,6 +18,7 @@
 #include "controller/local/daemon.hh"
 #include "kube/model/quantity.hh"
 #include "kube/model/resources.hh"
+#include "kube/model/text.hh"
 
 namespace trainer {
 namespace {
@@ -187,12 +188,6 @@ Task<Result<Json>> get_capacity(kube::ApiClient& client) {
   co_return node->get_path({"status", "allocatable"});
 }
 
-std::string quoted_word(const std::string& text) {
-  std::string quoted = "'";
-  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
-}
-
 // This is `up` while a daemon is up. Jobs of it may run, so a daemon that `run` has started is not
 // started again: from now on it only stays.
 int use_running(const LocalDaemon& daemon, const DaemonStatus& running,
@@ -323,8 +318,8 @@ int run_local_env(const std::string& state, Console& console) {
     return kExitRefused;
   }
   console.out << fmt::format("export KUBECONFIG={} TRAINER_LOCAL_STATE={}\n",
-                             quoted_word(daemon.kubeconfig()),
-                             quoted_word(std::filesystem::absolute(state).string()));
+                             kube::quoted_for_sh(daemon.kubeconfig()),
+                             kube::quoted_for_sh(std::filesystem::absolute(state).string()));
   return kExitDone;
 }
 

@@ -35,7 +35,6 @@ using kube::Task;
 
 // The daemon is started with these options, unless one is up.
 const std::vector<std::string> kDaemonOptions{"--idle", "600"};
-constexpr std::chrono::milliseconds kLocalEditPoll{200};
 
 std::string title_of_job(const ObjectKey& key) {
   return "TrainJob " + key.to_string();
@@ -135,16 +134,13 @@ class LocalRun {
 
   // Runs the job again after each edit, until an interrupt.
   Task<Result<Followed>> follow_edits(FollowOptions follow) {
+    const EditWait wait{[this] { return is_edited_; },
+                        [this] { return is_stopped_ || has_daemon_left_; },
+                        [this](const Followed&) { say("waiting for an edit; Ctrl-C ends"); }};
     for (;;) {
       tasks_.spawn("edits", await_edit());
-      auto followed = co_await follow_jobs(io_, client_, console_, follow);
+      auto followed = co_await follow_until_edit(io_, client_, console_, follow, wait);
       if (!followed) co_return followed;
-      const bool has_ended = followed->is_complete || !followed->failed.empty();
-      const auto is_awaited = [&] {
-        return has_ended && !is_edited_ && !is_stopped_ && !has_daemon_left_;
-      };
-      if (is_awaited()) say("waiting for an edit; Ctrl-C ends");
-      while (is_awaited()) co_await kube::sleep(client_.clock(), kLocalEditPoll);
       if (!is_edited_ || is_stopped_ || has_daemon_left_) co_return followed;
       if (auto killed = co_await kill_pods(client_, jobs_.at(0)); !killed)
         co_return tl::unexpected(killed.error());

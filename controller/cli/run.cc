@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
+#include <optional>
 #include <ostream>
 #include <sstream>
 #include <string>
@@ -34,8 +35,6 @@ using kube::ObjectKey;
 using kube::Result;
 using kube::Task;
 
-constexpr std::chrono::milliseconds kEditPoll{200};
-
 // This is known before the cluster is asked.
 struct RunDraft {
   std::string name;
@@ -62,7 +61,8 @@ Result<RunDraft> draft_run(const RunOptions& options, Console& console) {
                        parts->size(), parts->size() == 1 ? "" : "s"));
   for (const std::string& left_out : folder->left_out)
     say_line(console, "code: left out: " + left_out);
-  draft.code = {std::move(folder->entries), std::move(*parts)};
+  draft.code.parts = std::move(*parts);
+  if (options.mode.is_watched) draft.code.entries = std::move(folder->entries);
   return draft;
 }
 
@@ -140,13 +140,14 @@ class ClusterRun {
   const ObjectKey& job() const { return submitted_.job; }
 
   // Returns the exit status.
-  Task<Result<int>> run(SentCode code, MakeObjects make) {
+  Task<Result<int>> run(RunObjects objects, const SentCode& code, const MakeObjects& make) {
     signals_.begin();
-    RunWatch watch(io_, client_, options_.job.code, code,
-                   [this](std::string_view what) { say(what); });
-    if (options_.mode.is_watched)
-      if (auto done = watch.begin(); !done) co_return tl::unexpected(done.error());
-    auto submitted = co_await submit_run(client_, make(code), sayer());
+    std::optional<RunWatch> watch;
+    if (options_.mode.is_watched) {
+      watch.emplace(io_, client_, options_.job.code, code, sayer());
+      if (auto done = watch->begin(); !done) co_return tl::unexpected(done.error());
+    }
+    auto submitted = co_await submit_run(client_, std::move(objects), sayer());
     if (!submitted) co_return tl::unexpected(submitted.error());
     submitted_ = std::move(*submitted);
     if (options_.mode.is_detached) {
@@ -157,11 +158,10 @@ class ClusterRun {
     tasks_.spawn("signals", signals_.run(steps()));
     follow_.resource = kTrainJobs;
     follow_.jobs = {job()};
-    follow_.is_left = [this, &watch] { return is_left_ || watch.needs_new_job(); };
+    follow_.is_left = [this, &watch] { return is_left_ || (watch && watch->needs_new_job()); };
     follow_.report = sayer();
-    const auto followed = options_.mode.is_watched
-                              ? co_await follow_edits(watch, make)
-                              : co_await follow_jobs(io_, client_, console_, follow_);
+    const auto followed = watch ? co_await follow_edits(*watch, make)
+                                : co_await follow_jobs(io_, client_, console_, follow_);
     tasks_.cancel();
     co_await tasks_.join();
     if (!followed) co_return tl::unexpected(followed.error());
@@ -178,21 +178,22 @@ class ClusterRun {
     return [this](std::string_view what) { say(what); };
   }
 
+  void say_waits(const Followed& followed) {
+    const std::string why = followed.is_complete
+                                ? ""
+                                : fmt::format("; `{} why {} -n {}` says why it failed",
+                                              console_.program, job().name, job().ns);
+    say("waiting for an edit; Ctrl-C ends" + why);
+  }
+
   // Follows one job after the other, as edits want new ones, until an interrupt.
   Task<Result<Followed>> follow_edits(RunWatch& watch, const MakeObjects& make) {
+    const EditWait wait{[&watch] { return watch.needs_new_job(); }, [this] { return is_stopped_; },
+                        [this](const Followed& followed) { say_waits(followed); }};
     for (;;) {
       tasks_.spawn("edits", watch.follow(job(), submitted_.uid, follow_.hook.pod_label));
-      const auto followed = co_await follow_jobs(io_, client_, console_, follow_);
+      const auto followed = co_await follow_until_edit(io_, client_, console_, follow_, wait);
       if (!followed) co_return tl::unexpected(followed.error());
-      const bool has_ended = followed->is_complete || !followed->failed.empty();
-      if (has_ended && !watch.needs_new_job() && !is_stopped_)
-        say(fmt::format("waiting for an edit; Ctrl-C ends{}",
-                        followed->is_complete
-                            ? ""
-                            : fmt::format("; `{} why {} -n {}` says why it failed",
-                                          console_.program, job().name, job().ns)));
-      while (has_ended && !watch.needs_new_job() && !is_stopped_)
-        co_await kube::sleep(client_.clock(), kEditPoll);
       // The end of this cancels a suspension that has only begun.
       if (is_stopped_ && !submitted_.is_queued && !is_left_) co_await stop();
       if (!watch.needs_new_job() || is_stopped_ || is_left_) co_return *followed;
@@ -296,11 +297,12 @@ int run_in_cluster(const RunOptions& options, const Registry& registry, const Ru
   say_line(console, fmt::format("in namespace {}, with {} {}", ns, runtime->choice.resource.kind,
                                 runtime->choice.name));
   say_unknown(*runtime, console);
-  if (auto shown = show_plan(**cluster, registry, make(draft.code).job, console); !shown)
+  RunObjects objects = make(draft.code);
+  if (auto shown = show_plan(**cluster, registry, objects.job, console); !shown)
     return refuse_run(shown.error(), console);
   if (!is_wanted(options, console)) return kExitRefused;
   ClusterRun run(options, registry, **cluster, console);
-  const auto code = (*cluster)->run(run.run(draft.code, make));
+  const auto code = (*cluster)->run(run.run(std::move(objects), draft.code, make));
   if (!code) return refuse_run(code.error(), console);
   if (run.is_failed()) {
     console.out << std::flush;

@@ -1,14 +1,16 @@
 #include "controller/cli/run_watch.hh"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <iterator>
 #include <utility>
 
 #include "api/trainjob.hh"
 #include "controller/cli/cluster.hh"
 #include "controller/cli/code_change.hh"
-#include "kube/model/digest.hh"
 #include "kube/model/resources.hh"
+#include "runtimes/views/text.hh"
 
 namespace trainer {
 namespace {
@@ -21,16 +23,6 @@ using kube::Task;
 constexpr std::chrono::milliseconds kPodPoll{300};
 constexpr int kAttempts = 3;
 constexpr std::chrono::milliseconds kRetryPause{1'000};
-
-std::string joined(const std::vector<std::string>& parts) {
-  std::string all;
-  for (const std::string& part : parts) all += part;
-  return all;
-}
-
-std::string counted_pods(std::size_t count) {
-  return fmt::format("{} pod{}", count, count == 1 ? "" : "s");
-}
 
 }  // namespace
 
@@ -112,11 +104,12 @@ Task<Result<std::string>> RunWatch::try_to_bring(const std::string& change, cons
     co_return "";
   }
   say_(fmt::format("code: {}; restarting in place in {}", change,
-                   counted_pods(targets->running.size())));
+                   count_of(std::ssize(targets->running), "pod")));
   // A command that has begun with a round waits for another one.
   std::string script = apply_script(code_.entries, next.entries, ++round_);
-  const auto done = co_await push_code(io_, client_, std::move(targets->running),
-                                       joined(next.parts), std::move(script));
+  const auto done =
+      co_await push_code(io_, client_, std::move(targets->running),
+                         fmt::format("{}", fmt::join(next.parts, "")), std::move(script));
   if (done) co_return "";
   if (done.error().code != ErrorCode::kForbidden) co_return tl::unexpected(done.error());
   obstacle_ = fmt::format(

@@ -117,8 +117,7 @@ ui::JobRow UiJobs::row_of(const KindRegistration& kind, const Json& object,
   const kube::Resource& resource = kind.controller.resource();
   ui::JobRow row{
       {resource_name(resource), meta.key()}, resource.kind, state.phase, state.reason, state.nodes};
-  if (const auto queue = meta.labels.find(kQueueLabel); queue != meta.labels.end())
-    row.queue = queue->second;
+  row.queue = queue_of(meta.labels);
   row.percent = report.percent;
   row.created = meta.creation_timestamp;
   row.is_finished = state.is_finished;

@@ -1,7 +1,6 @@
 // The sizes of Jobs follow the JobSet here (JobSet, pkg/controllers).
 #include "runtimes/jobset/elastic.hh"
 
-#include <charconv>
 #include <string_view>
 #include <utility>
 
@@ -10,19 +9,9 @@
 #include "runtimes/jobset/job_template.hh"
 #include "runtimes/jobset/policies.hh"
 #include "runtimes/views/labels.hh"
+#include "runtimes/views/text.hh"
 
 namespace trainer::jobset {
-namespace {
-
-std::optional<std::int32_t> read_count(std::string_view text) {
-  std::int32_t value = 0;
-  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size() || value < 1)
-    return std::nullopt;
-  return value;
-}
-
-}  // namespace
 
 std::optional<ElasticNodes> elastic_nodes(const JobSet& jobset) {
   const auto at = jobset.metadata.annotations.find(kElasticNodesKey);
@@ -33,17 +22,16 @@ std::optional<ElasticNodes> elastic_nodes(const JobSet& jobset) {
   const std::string_view text = at->second;
   const std::size_t colon = text.find(':');
   if (colon == text.npos) return std::nullopt;
-  const auto least = read_count(text.substr(0, colon));
-  const auto most = read_count(text.substr(colon + 1));
-  if (!least || !most || *least > *most) return std::nullopt;
+  const auto least = parse_unsigned(text.substr(0, colon));
+  const auto most = parse_unsigned(text.substr(colon + 1));
+  if (!least || !most || *least < 1 || *least > *most) return std::nullopt;
   return ElasticNodes{*least, *most};
 }
 
 std::optional<std::size_t> elastic_job(const JobSet& jobset) {
   const auto& jobs = jobset.spec.replicatedJobs;
   for (std::size_t i = 0; i < jobs.size(); ++i)
-    if (jobs[i].template_.get_path({"metadata", "labels"}).get_string(kAncestorLabel) == "trainer")
-      return i;
+    if (ancestor_of(jobs[i]) == "trainer") return i;
   return std::nullopt;
 }
 

@@ -43,9 +43,7 @@ bool is_running(const JobSet& jobset) {
 }
 
 std::string_view phase_while_suspended(const JobSet& jobset) {
-  const auto queue = jobset.metadata.labels.find(kQueueLabel);
-  const bool is_queued = queue != jobset.metadata.labels.end() && !queue->second.empty();
-  return is_queued ? "Queued" : "Suspended";
+  return queue_of(jobset.metadata.labels).empty() ? "Suspended" : "Queued";
 }
 
 }  // namespace

@@ -107,10 +107,6 @@ const std::vector<ReplicatedJob>& replicated_jobs_of(const Runtime& runtime) {
   return jobset && jobset->spec ? jobset->spec->replicatedJobs : kNone;
 }
 
-std::string_view ancestor_of(const ReplicatedJob& job) {
-  return job.template_.get_path({"metadata", "labels"}).get_string(kAncestorLabel);
-}
-
 tl::expected<Built, kube::FieldErrors> build(const TrainJob& job, const Runtime& runtime,
                                              const PipelineOptions& options,
                                              std::vector<Explanation>* explanations,

@@ -7,7 +7,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "api/runtime.hh"
@@ -15,6 +14,7 @@
 #include "kube/model/field_error.hh"
 #include "kube/model/json.hh"
 #include "kube/model/pod_template.hh"
+#include "runtimes/jobset/elastic.hh"
 #include "runtimes/pipeline/accelerators.hh"
 
 namespace trainer {
@@ -48,7 +48,7 @@ struct PodSet {
   std::string ancestor;    // the value of the ancestor label; "" without it
   std::int32_t count = 1;  // pods of each Job
   // The counts between which an elastic job may change.
-  std::optional<std::pair<std::int32_t, std::int32_t>> bounds;
+  std::optional<jobset::ElasticNodes> bounds;
   std::int32_t replicas = 1;
   kube::ResourceList requests;  // the requests of one pod, from the merged template
   std::string pod_prefix;       // "j-node-"
@@ -56,8 +56,8 @@ struct PodSet {
   // Returns the pods of all replicas together.
   std::int64_t pods() const { return all_replicas(count); }
   // Returns how many pods of each Job there must be at least, and may be at most.
-  std::int32_t least() const { return bounds ? bounds->first : count; }
-  std::int32_t most() const { return bounds ? std::max(count, bounds->second) : count; }
+  std::int32_t least() const { return bounds ? bounds->least : count; }
+  std::int32_t most() const { return bounds ? std::max(count, bounds->most) : count; }
   // Returns the pods of all replicas together, of at least and at most so many of each Job.
   std::int64_t least_pods() const { return all_replicas(least()); }
   std::int64_t most_pods() const { return all_replicas(most()); }
@@ -121,9 +121,6 @@ tl::expected<Built, kube::FieldErrors> build(const TrainJob& job, const Runtime&
 
 // Returns the jobs of the runtime's template; none if it has no template.
 const std::vector<ReplicatedJob>& replicated_jobs_of(const Runtime& runtime);
-// Returns the value of the ancestor label, "" without: it says which step of a TrainJob this job
-// runs.
-std::string_view ancestor_of(const ReplicatedJob& job);
 
 // Checks the rules for TrainJobs that need job and runtime only (Kubeflow Trainer,
 // pkg/runtime/framework/plugins). `before` is null on create.

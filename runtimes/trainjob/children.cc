@@ -12,7 +12,6 @@
 #include "runtimes/pipeline/exec_sizes.hh"
 #include "runtimes/trainjob/dependents.hh"
 #include "runtimes/trainjob/difference.hh"
-#include "runtimes/trainjob/elastic.hh"
 #include "runtimes/trainjob/known_objects.hh"
 #include "runtimes/trainjob/legacy.hh"
 #include "runtimes/trainjob/nodes.hh"
@@ -52,7 +51,6 @@ class ChildrenPlanner {
     if (is_complete && !do_pods_start_again() && !is_blocked_by_objects(observed_.job.status)) {
       keep_snapshot(snapshot);
       refresh_dependents(observed_, options_, plan_);
-      plan_resize();
       return state_;
     }
     switch (snapshot.kind) {
@@ -116,11 +114,6 @@ class ChildrenPlanner {
     return jobset && !jobset->metadata.deletion_timestamp &&
            (jobset->status.restarts > observed_.job.status.restarts ||
             observed_.waiting_event.starts_with(kMissingMount));
-  }
-
-  void plan_resize() {
-    if (!observed_.jobset || observed_.jobset->metadata.deletion_timestamp) return;
-    if (auto resize = resize_jobset(observed_)) plan_.actions.push_back(*std::move(resize));
   }
 
   // Nothing is built now, so nothing is refused now either: a running job does not need a runtime
@@ -206,7 +199,6 @@ class ChildrenPlanner {
       if (auto why = plan_dependent(observed_, dependent, plan_)) block(std::move(*why));
     }
     if (!plan_.needs_objects.empty()) return;
-    if (!needs_jobset_write()) plan_resize();
     if (!needs_jobset_write() || state_.blocked) return;
     if (const auto changed = job_of_changed_affinity(built->jobset)) {
       block({reasons::kChildRefused,

@@ -15,59 +15,50 @@ using kube::Json;
 
 namespace {
 
-// Kueue has given the quota of so many nodes as the job began with.
-bool is_queued(const TrainJob& job) {
-  const auto queue = job.metadata.labels.find(kQueueLabel);
-  return queue != job.metadata.labels.end() && !queue->second.empty();
+// A merge patch replaces a list as a whole. So it may only be applied to the JobSet that was read.
+kube::Action resize(const JobSet& jobset, const Json& object, std::size_t job, std::int32_t nodes) {
+  Json jobs = object.get("spec").get("replicatedJobs");
+  Json& spec = jobs.as_array()[job]["template"]["spec"];
+  spec.set("parallelism", nodes);
+  spec.set("completions", nodes);
+  Json metadata =
+      Json::object({{"uid", jobset.metadata.uid},
+                    {"resourceVersion", object.get("metadata").get_string("resourceVersion")}});
+  return {.verb = kube::Action::Verb::kMergePatch,
+          .resource = kJobSets,
+          .key = jobset.metadata.key(),
+          .body = Json::object({{"metadata", std::move(metadata)},
+                                {"spec", Json::object({{"replicatedJobs", std::move(jobs)}})}})};
 }
 
 }  // namespace
 
-std::optional<ElasticStatus> elastic_status(const TrainJobObserved& observed, const JobSet& jobset,
-                                            const TrainJobStatus& status) {
-  const auto nodes = jobset::elastic_nodes(jobset);
-  if (!nodes || is_finished(status) || !observed.is_jobset_controller_active) return std::nullopt;
-  const auto job = jobset::elastic_job(jobset);
-  if (!job || (is_queued(observed.job) && nodes->least != nodes->most)) return std::nullopt;
-  ElasticStatus elastic;
-  elastic.minNodes = nodes->least;
-  elastic.maxNodes = nodes->most;
-  elastic.selector =
-      fmt::format("{}={},{}={}", jobset::kJobSetNameKey, jobset.metadata.name,
-                  jobset::kReplicatedJobNameKey, jobset.spec.replicatedJobs[*job].name);
-  return elastic;
-}
-
-std::optional<kube::Action> resize_jobset(const TrainJobObserved& observed) {
-  // The API server refuses another number before the status says that the job is elastic.
-  if (!observed.job.status.elastic) return std::nullopt;
-  const JobSet& jobset = *observed.jobset;
-  const auto bounds = jobset::elastic_nodes(jobset);
-  const auto& trainer = observed.job.spec.trainer;
-  if (!bounds || !trainer || !trainer->numNodes || !observed.is_jobset_controller_active ||
-      !observed.jobset_object)
-    return std::nullopt;
-  const std::int32_t nodes = *trainer->numNodes;
-  const auto at = jobset::elastic_job(jobset);
-  if (nodes < bounds->least || nodes > bounds->most || !at ||
-      jobset::job_number(jobset.spec.replicatedJobs[*at], "parallelism") == nodes)
-    return std::nullopt;
-  // A merge patch replaces a list as a whole. So it may only be applied to the JobSet that was
-  // read.
-  Json jobs = observed.jobset_object->get("spec").get("replicatedJobs");
-  Json& spec = jobs.as_array()[*at]["template"]["spec"];
-  spec.set("parallelism", nodes);
-  spec.set("completions", nodes);
-  const Json& stored = observed.jobset_object->get("metadata");
-  kube::Action action;
-  action.verb = kube::Action::Verb::kMergePatch;
-  action.resource = kJobSets;
-  action.key = jobset.metadata.key();
-  action.body = Json::object(
-      {{"metadata", Json::object({{"uid", jobset.metadata.uid},
-                                  {"resourceVersion", stored.get_string("resourceVersion")}})},
-       {"spec", Json::object({{"replicatedJobs", std::move(jobs)}})}});
-  return action;
+void settle_elastic(const TrainJobObserved& observed, const JobSet* jobset, TrainJobStatus& status,
+                    TrainJobPlan& plan) {
+  status.elastic.reset();
+  if (!jobset || is_finished(status) || !observed.is_jobset_controller_active) return;
+  const auto bounds = jobset::elastic_nodes(*jobset);
+  const auto job = bounds ? jobset::elastic_job(*jobset) : std::nullopt;
+  // Kueue has given the quota of so many nodes as the job began with.
+  const bool is_queued = bounds && !queue_of(observed.job.metadata.labels).empty();
+  if (!job || (is_queued && bounds->least != bounds->most)) return;
+  const ReplicatedJob& trainer = jobset->spec.replicatedJobs[*job];
+  status.elastic.emplace();
+  status.elastic->minNodes = bounds->least;
+  status.elastic->maxNodes = bounds->most;
+  status.elastic->selector =
+      fmt::format("{}={},{}={}", jobset::kJobSetNameKey, jobset->metadata.name,
+                  jobset::kReplicatedJobNameKey, trainer.name);
+  // A suspended JobSet is written as a whole.
+  const bool is_running = !observed.job.is_suspended() && !jobset->spec.suspend.value_or(false) &&
+                          !jobset->metadata.deletion_timestamp;
+  const auto& wanted = observed.job.spec.trainer;
+  if (!is_running || !observed.jobset_object || !wanted || !wanted->numNodes) return;
+  const std::int32_t nodes = *wanted->numNodes;
+  if (nodes < bounds->least || nodes > bounds->most ||
+      jobset::job_number(trainer, "parallelism") == nodes)
+    return;
+  plan.actions.push_back(resize(*jobset, *observed.jobset_object, *job, nodes));
 }
 
 }  // namespace trainer

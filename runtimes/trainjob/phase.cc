@@ -47,12 +47,12 @@ std::int64_t active_jobs(const TrainJobStatus& status) {
 }
 
 PhaseVerdict suspended(const TrainJob& job, const TrainJobStatus& status) {
-  const auto queue = job.metadata.labels.find(kQueueLabel);
-  const bool is_queued = queue != job.metadata.labels.end() && !queue->second.empty();
+  const std::string_view queue = queue_of(job.metadata.labels);
+  const bool is_queued = !queue.empty();
   const std::int64_t active = active_jobs(status);
-  std::string message =
-      is_queued ? fmt::format("waits in queue \"{}\" until Kueue admits it", queue->second)
-                : std::string("spec.suspend is true");
+  std::string message = is_queued
+                            ? fmt::format("waits in queue \"{}\" until Kueue admits it", queue)
+                            : std::string("spec.suspend is true");
   if (active > 0) message += fmt::format("; {} still stopping", count_of(active, "Job"));
   return is_queued ? verdict("Queued", reasons::kWaitingForQuota, std::move(message))
                    : verdict("Suspended", reasons::kSuspended, std::move(message));

@@ -63,6 +63,7 @@ class TrainJobPlanner {
       settle_process_restarts(observed_, jobset_, has_heartbeats(), after_, plan_);
     request_run_policy();
     if (!is_finished(after_)) children_ = plan_children(observed_, options_, plan_);
+    settle_elastic(observed_, jobset_, after_, plan_);
     if (!plan_.needs_objects.empty()) return reading_only();
     note_refusal();
     settle_status();
@@ -96,7 +97,6 @@ class TrainJobPlanner {
     after_.executionAttempts = jobset_->status.executionAttempts;
     after_.restartBudget = restart_budget(*jobset_);
     after_.firstFailure = first_failure(after_.firstFailure, *jobset_, observed_.pods);
-    after_.elastic = elastic_status(observed_, *jobset_, after_);
   }
 
   // Kueue ends an eviction, and gives the quota back, once nothing is active.

@@ -4,6 +4,8 @@
 
 #include <string_view>
 
+#include "kube/model/meta.hh"
+
 namespace trainer {
 
 // A pod's index in its Job is an annotation, and since Kubernetes 1.28 also a label.
@@ -15,6 +17,11 @@ inline constexpr std::string_view kHangThresholdKey = "trainer.kubeflow.org/hang
 
 // Kueue starts jobs with this label.
 inline constexpr std::string_view kQueueLabel = "kueue.x-k8s.io/queue-name";
+// Returns the queue of a job with these labels; "" without one.
+inline std::string_view queue_of(const kube::StringMap& labels) {
+  const auto queue = labels.find(kQueueLabel);
+  return queue == labels.end() ? std::string_view() : std::string_view(queue->second);
+}
 
 // Pods and Services of kubeflow.org/v1 jobs have these labels (Training Operator, common_types.go).
 inline constexpr std::string_view kV1OperatorNameKey = "training.kubeflow.org/operator-name";

@@ -159,6 +159,10 @@ class Cluster:
     def list(self, kind, *arguments):
         return json.loads(self.kubectl("get", kind, "-o", "json", *arguments))["items"]
 
+    def pods_of(self, job):
+        """The uids of the pods of a JobSet."""
+        return {pod["metadata"]["uid"] for pod in self.list("pods", "-l", f"jobset.sigs.k8s.io/jobset-name={job}")}
+
     def condition(self, kind, name, wanted):
         """The condition of this type if it is True."""
         o = self.get(kind, name)

@@ -12,11 +12,8 @@ import deployment_test  # noqa: E402
 import harness  # noqa: E402
 from elastic import job, runtime, sizes  # noqa: E402
 from hangs_test import printed  # noqa: E402
-from harness import TRAINER, run, wait_until  # noqa: E402
-
-
-def why(cluster, name):
-    return run(TRAINER, "why", "-n", cluster.namespace, name, check=False).stdout
+from harness import run, wait_until  # noqa: E402
+from restarts_test import why  # noqa: E402
 
 
 def pods_of(cluster, name):

@@ -18,10 +18,6 @@ def why(cluster, name):
     return run(TRAINER, "why", "-n", cluster.namespace, name, check=False).stdout
 
 
-def pods_of(cluster, name):
-    return {pod["metadata"]["uid"] for pod in cluster.list("pods", "-l", f"jobset.sigs.k8s.io/jobset-name={name}")}
-
-
 def ended(cluster, name, condition, seconds=300):
     wait_until(f"{name} is {condition}", lambda: cluster.condition("trainjob", name, condition), seconds=seconds, every=0.5,
                shown=lambda: why(cluster, name) + printed(cluster, name))
@@ -31,7 +27,7 @@ def ended(cluster, name, condition, seconds=300):
 def test_processes_restart_in_their_pods(cluster):
     with_status_server()
     cluster.apply(job("once", "once", 3), job("exhausted", "exhausted", 1, maxRestarts=1), job("loop", "loop", 20, maxRestarts=5))
-    pods = wait_until("the pods of once", lambda: len(found := pods_of(cluster, "once")) == 2 and found, seconds=60)
+    pods = wait_until("the pods of once", lambda: len(found := cluster.pods_of("once")) == 2 and found, seconds=60)
     columns = wait_until("a restart is shown", lambda: "(1 in pods)" in (shown := run(
         "kubectl", "-n", cluster.namespace, "get", "trainjob", "once").stdout) and shown, seconds=240, every=0.5,
         shown=lambda: printed(cluster, "once"))
@@ -39,7 +35,7 @@ def test_processes_restart_in_their_pods(cluster):
     said = why(cluster, "once")
     assert "processes were started again in their pods: 1 time" in said, said
     check_once(ended(cluster, "once", "Complete"), printed(cluster, "once"))
-    assert pods_of(cluster, "once") == pods, "a pod was made again"
+    assert cluster.pods_of("once") == pods, "a pod was made again"
     assert "ProcessesRestarted" in run("kubectl", "-n", cluster.namespace, "get", "events").stdout
     check_loop(ended(cluster, "loop", "Failed"))
     check_exhausted(ended(cluster, "exhausted", "Complete", seconds=600), printed(cluster, "exhausted"))

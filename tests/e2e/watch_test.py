@@ -34,10 +34,6 @@ def watched(cluster, name, text, *words, config=None):
                     *words, "--", "python3", "train.py"], code)
 
 
-def pods_of(cluster, name):
-    return {pod["metadata"]["uid"] for pod in cluster.list("pods", "-l", f"jobset.sigs.k8s.io/jobset-name={name}")}
-
-
 def all_of(version, ranks=2):
     return [f"rank {rank} has met all of version {version}" for rank in range(ranks)]
 
@@ -45,7 +41,7 @@ def all_of(version, ranks=2):
 def test_edits_restart_in_place(cluster):
     run = watched(cluster, "edited", script(1), "--nodes", "2", "--procs", "1")
     run.wait_for(*all_of(1), seconds=180)
-    pods = pods_of(cluster, "edited")
+    pods = cluster.pods_of("edited")
     for version in (2, 3):
         run.edit(train__py=script(version))
         print(f"ran from the edit to the first line in {run.wait_for(f'rank 0 begins version {version}'):.1f} s")
@@ -67,7 +63,7 @@ def test_edits_restart_in_place(cluster):
     run.edit(train__py=script(8))
     run.wait_for(*all_of(8))
     job = cluster.get("trainjob", "edited")
-    assert pods_of(cluster, "edited") == pods and job["status"]["phase"] == "Running", job["status"]
+    assert cluster.pods_of("edited") == pods and job["status"]["phase"] == "Running", job["status"]
     assert script_of(cluster, "edited") == script(8)
     # An end is an end; the next edit makes the job again.
     run.edit(train__py=script(9, "sys.exit(0)"))
@@ -90,10 +86,10 @@ def test_without_the_right_to_exec_the_job_is_made_again(cluster):
                            ("", "pods", ["get", "list", "watch"]), ("", "pods/log", ["get"]))
     run = watched(cluster, "noexec", script(1), config=config)
     run.wait_for(*all_of(1, 1), seconds=180)
-    pods = pods_of(cluster, "noexec")
+    pods = cluster.pods_of("noexec")
     run.edit(train__py=script(2))
     run.wait_for("you may not run commands in pods (get and create pods/exec", *all_of(2, 1), seconds=180)
-    assert not pods & pods_of(cluster, "noexec"), run.said()
+    assert not pods & cluster.pods_of("noexec"), run.said()
     assert run.interrupt() == 1
 
 

@@ -24,12 +24,10 @@ kube::FieldError refuse_runtime(const Draft& draft, std::string detail) {
 
 // Kueue has given the quota of so many nodes as the job began with.
 void check_queue(const Draft& draft, const jobset::ElasticNodes& nodes, kube::FieldErrors& errors) {
-  const auto queue = draft.job.metadata.labels.find(kQueueLabel);
-  if (queue == draft.job.metadata.labels.end() || queue->second.empty() ||
-      nodes.least == nodes.most)
-    return;
+  const std::string_view queue = queue_of(draft.job.metadata.labels);
+  if (queue.empty() || nodes.least == nodes.most) return;
   errors.push_back(kube::invalid(
-      kube::join_key("metadata.labels", kQueueLabel), queue->second,
+      kube::join_key("metadata.labels", kQueueLabel), queue,
       fmt::format("Kueue admits a TrainJob with a fixed number of nodes, and elasticPolicy of "
                   "runtime \"{}\" lets it change from {} to {}: leave the queue out, or name a "
                   "runtime with equal minNodes and maxNodes",
@@ -52,7 +50,7 @@ std::optional<ElasticPolicy> elastic_policy_of(const TorchPolicy& policy) {
 
 void make_elastic(Draft& draft, std::size_t index, const ElasticPolicy& policy,
                   std::string_view source) {
-  draft.pod_sets[index].bounds.emplace(policy.nodes.least, policy.nodes.most);
+  draft.pod_sets[index].bounds = policy.nodes;
   draft.set_annotation(jobset::kElasticNodesKey, policy.range(), source);
   kube::Json& spec = draft.spec.replicatedJobs[index].template_["spec"];
   const auto set = [&](std::string_view member, kube::Json value) {

@@ -58,8 +58,7 @@ class ConnectionStream final : public HttpStream {
   bool is_quiet() override { return stream_->is_quiet(); }
 
   Task<Result<void>> write(std::string_view text) override {
-    if (!is_upgraded())
-      co_return fail(ErrorCode::kInternal, "only a stream of another protocol can be written");
+    if (!is_upgraded()) co_return co_await HttpStream::write(text);
     stream_->set_deadline(std::chrono::steady_clock::now() + kSendingTakes);
     const IoResult written = co_await stream_->write_all(text);
     if (written.error) co_return tl::unexpected(error_of(*stream_, written, "sending"));

@@ -51,8 +51,11 @@ unsigned char* bytes_of(std::string& text) {
 }  // namespace
 
 std::string sha1_hex(std::string_view data) {
+  return hex(sha1_raw(data));
+}
+std::string sha1_raw(std::string_view data) {
   static const EVP_MD* const kSha1 = fetch("SHA1");
-  return hex(digest(kSha1, data));
+  return digest(kSha1, data);
 }
 std::string sha256_hex(std::string_view data) {
   return hex(sha256_raw(data));

@@ -8,6 +8,7 @@
 namespace kube {
 
 std::string sha1_hex(std::string_view data);
+std::string sha1_raw(std::string_view data);
 std::string sha256_hex(std::string_view data);
 std::string sha256_raw(std::string_view data);
 // Base64 uses the standard alphabet with padding, on one line. Decoding also accepts line breaks

@@ -24,6 +24,18 @@ inline std::string_view head_of(std::string_view text, std::size_t limit) {
   return text.substr(0, limit);
 }
 
+// Returns the text as one word for `sh`.
+inline std::string quoted_for_sh(std::string_view text) {
+  std::string quoted = "'";
+  for (const char c : text) {
+    if (c == '\'')
+      quoted += "'\\''";
+    else
+      quoted += c;
+  }
+  return quoted + "'";
+}
+
 // Only ASCII letters are changed.
 inline std::string to_lower(std::string_view text) {
   std::string lower(text);

@@ -59,14 +59,7 @@ std::string websocket_frame(WebSocketOpcode opcode, std::string_view payload, st
 
 std::string websocket_accept(std::string_view key) {
   // RFC 6455, section 1.3.
-  const std::string hex = sha1_hex(std::string(key) + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11");
-  const auto digit = [&hex](std::size_t at) {
-    return hex[at] <= '9' ? hex[at] - '0' : hex[at] - 'a' + 10;
-  };
-  std::string raw;
-  for (std::size_t i = 0; i + 1 < hex.size(); i += 2)
-    raw += static_cast<char>(digit(i) << 4 | digit(i + 1));
-  return base64_encode(raw);
+  return base64_encode(sha1_raw(std::string(key) + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"));
 }
 
 Result<std::optional<WebSocketReader::Frame>> WebSocketReader::next_frame() {

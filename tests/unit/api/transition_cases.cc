@@ -82,7 +82,7 @@ TransitionCases::Subject TransitionCases::subject_of(const RuledKind& kind, cons
     subject.place = kTrainer.substr(1);
     subject.parent = {"spec"};
     subject.member = "trainer";
-    subject.is_by_status = cel != wire::trainer_rule();
+    subject.is_by_status = cel != wire::trainer_stays().cel;
     value = {"spec", "trainer"};
   } else {
     throw std::invalid_argument("no updates are known for the rule " + cel + " of " +
