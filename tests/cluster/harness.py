@@ -159,6 +159,9 @@ class Cluster:
     def list(self, kind, *arguments):
         return json.loads(self.kubectl("get", kind, "-o", "json", *arguments))["items"]
 
+    def why(self, job):
+        return run(TRAINER, "why", "-n", self.namespace, job, check=False).stdout
+
     def pods_of(self, job):
         """The uids of the pods of a JobSet."""
         return {pod["metadata"]["uid"] for pod in self.list("pods", "-l", f"jobset.sigs.k8s.io/jobset-name={job}")}

@@ -138,7 +138,7 @@ def test_failure_leaves_evidence(cluster):
     assert first["exitCode"] == 3 and first["container"] == "node", first
     assert first["pod"].startswith("failing-node-0-1-"), first
     assert "FileNotFoundError: /data/train.parquet" in json.dumps(first), first
-    why = run(TRAINER, "why", "-n", cluster.namespace, "failing", check=False).stdout
+    why = cluster.why("failing")
     assert "FileNotFoundError: /data/train.parquet" in why and "3" in why, why
 
 

@@ -13,7 +13,6 @@ import harness  # noqa: E402
 from elastic import job, runtime, sizes  # noqa: E402
 from hangs_test import printed  # noqa: E402
 from harness import run, wait_until  # noqa: E402
-from restarts_test import why  # noqa: E402
 
 
 def pods_of(cluster, name):
@@ -23,7 +22,7 @@ def pods_of(cluster, name):
 def wait_for_size(cluster, name, size, times=1):
     """By the lines of rank 0, also of the pods that have ended."""
     wait_until(f"{size} ranks train", lambda: sizes(printed(cluster, name)).count(size) >= times, seconds=240, every=1,
-               shown=lambda: why(cluster, name) + printed(cluster, name))
+               shown=lambda: cluster.why(name) + printed(cluster, name))
 
 
 def scaled(cluster, name, nodes):
@@ -55,7 +54,7 @@ def test_a_job_is_scaled_and_loses_a_pod(cluster):
     assert all(after[name]["metadata"]["uid"] == pod["metadata"]["uid"] for name, pod in before.items() if name != lost), (before, after)
     assert scaled(cluster, "elastic", 2).returncode == 0
     wait_until("elastic is Complete", lambda: cluster.condition("trainjob", "elastic", "Complete"), seconds=240, every=0.5,
-               shown=lambda: why(cluster, "elastic") + printed(cluster, "elastic"))
+               shown=lambda: cluster.why("elastic") + printed(cluster, "elastic"))
     status = cluster.get("trainjob", "elastic")["status"]
     assert status["restarts"] == 0 and "elastic" not in status, status
     refused = scaled(cluster, "elastic", 3)

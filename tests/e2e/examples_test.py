@@ -34,7 +34,7 @@ def completes(cluster, name, runtime_kind="ClusterTrainingRuntime"):
 
     def ended():
         if cluster.condition("trainjob", name, "Failed"):
-            raise Failed(run(TRAINER, "why", "-n", cluster.namespace, name, check=False).stdout)
+            raise Failed(cluster.why(name))
         return cluster.condition("trainjob", name, "Complete")
 
     wait_until(f"{name} is Complete", ended, seconds=300)

@@ -52,7 +52,7 @@ def completes(cluster, name, seconds=150):
     A pod that still runs when its job is Complete may be deleted while its log is read."""
     def ended():
         if cluster.condition("trainjob", name, "Failed"):
-            raise Failed(run(TRAINER, "why", "-n", cluster.namespace, name, check=False).stdout)
+            raise Failed(cluster.why(name))
         return cluster.condition("trainjob", name, "Complete")
 
     try:
@@ -503,7 +503,7 @@ def test_why_and_logs_of_a_job_that_waits(cluster):
     cluster.apply(trainjob("greedy", "plain", trainer={
         "command": ["true"], "resourcesPerNode": {"limits": {"nvidia.com/gpu": 8}}}))
     wait_until("the status says why", lambda: "nvidia.com/gpu" in json.dumps(cluster.get("trainjob", "greedy").get("status", {})))
-    why = run(TRAINER, "why", "-n", cluster.namespace, "greedy", check=False).stdout
+    why = cluster.why("greedy")
     assert "nvidia.com/gpu" in why, why
     wait_until("an event says it", lambda: any(
         e["involvedObject"]["kind"] == "TrainJob" and "nvidia.com/gpu" in e["message"] for e in cluster.list("events")))

@@ -60,7 +60,7 @@ def check_hang(cluster, case):
     stall = wait_until(f"{name} stalls", lambda: stall_of(cluster, name), seconds=480, every=0.5)
     check_suspect(stall, case, printed(cluster, name))
     assert stall["suspects"][0]["pod"].startswith(f"{name}-node-0-1-"), stall
-    why = run(TRAINER, "why", "-n", cluster.namespace, name, check=False).stdout
+    why = cluster.why(name)
     assert "(Stalled)" in why and "rank 2" in why, why
     columns = run("kubectl", "-n", cluster.namespace, "get", "trainjob", name).stdout
     assert "stalled" in columns and "(rank 2)" in columns, columns
@@ -74,7 +74,7 @@ def test_the_rank_that_hangs_is_named(cluster):
     for case in HANGS if os.environ.get("LONG") else SAMPLED:
         print(case, json.dumps(check_hang(cluster, case)["suspects"]), flush=True)
     wait_until("once is Complete", lambda: cluster.condition("trainjob", "once", "Complete"), seconds=480, every=1,
-               shown=lambda: run(TRAINER, "why", "-n", cluster.namespace, "once", check=False).stdout)
+               shown=lambda: cluster.why("once"))
     check_restart(cluster.get("trainjob", "once")["status"], printed(cluster, "once"))
     assert "HangRestart" in run("kubectl", "-n", cluster.namespace, "get", "events").stdout
 

@@ -9,7 +9,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cluster"))
 import harness  # noqa: E402
 from frameworks_test import container, replicated_job, runtime, trainjob  # noqa: E402
-from harness import TRAINER, run, wait_until  # noqa: E402
+from harness import run, wait_until  # noqa: E402
 
 PYTHON = ["python3", "-c"]
 TORCHRUN = ["torchrun", "--monitor_interval=1", "--no_python", *PYTHON]
@@ -52,14 +52,14 @@ FAILURES_OF_TWO = {
 
 
 def first_line(cluster, name):
-    return (run(TRAINER, "why", "-n", cluster.namespace, name, check=False).stdout.splitlines() or [""])[0]
+    return (cluster.why(name).splitlines() or [""])[0]
 
 
 def says(cluster, name, words, seconds=120):
     def shown():
         printed = [run("kubectl", "-n", cluster.namespace, "logs", "--timestamps", pod["metadata"]["name"], check=False).stdout
                    for pod in cluster.list("pods", "-l", f"jobset.sigs.k8s.io/jobset-name={name}")]
-        return "\n".join([run(TRAINER, "why", "-n", cluster.namespace, name, check=False).stdout, *printed])
+        return "\n".join([cluster.why(name), *printed])
 
     wait_until(f"why {name}: {words}", lambda: words in first_line(cluster, name), seconds=seconds, every=0.5, shown=shown)
 
