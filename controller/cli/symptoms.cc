@@ -280,7 +280,8 @@ std::vector<Symptom> recognise(const ObjectState& state, const WhyFacts& facts, 
   };
   add(different_images(in));
   const Clues outputs = outputs_of(state, facts);
-  std::vector<Symptom> lines = match_rules(outputs, is_sdk);
+  std::vector<Symptom> lines =
+      state.has_old_output ? std::vector<Symptom>() : match_rules(outputs, is_sdk);
   if (state.is_failed && symptoms.empty() && !lines.empty() && is_consequence(lines.front()))
     add(recognise_script_error(outputs));
   std::ranges::move(lines, std::back_inserter(symptoms));

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "controller/cli/process_ends.hh"
 #include "controller/registration/command_hooks.hh"
 #include "kube/model/json.hh"
 #include "kube/model/time.hh"
@@ -23,6 +24,7 @@ struct WhyFacts {
   std::vector<kube::Json> events;  // the events of the object, its Jobs, pods and claims
   bool are_events_cut = false;     // there are more in the namespace than were read
   std::vector<PodOutput> outputs;
+  std::vector<ProcessEnd> process_ends;
   // Reads a pod's place in the job; may be null.
   std::optional<PodPlace> (*read_place)(const kube::ObjectMeta& pod) = nullptr;
 };

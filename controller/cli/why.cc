@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -33,6 +34,9 @@ constexpr int kMaxTries = 2 * kMaxOutputs;
 // and 8 more for each process. If a pod runs, older lines were printed when it started.
 constexpr std::int64_t kLinesOfEnded = 200;
 constexpr std::int64_t kLinesOfRunning = 20;
+// torchrun's lines about ends of processes are somewhere in the output of the training.
+constexpr std::int64_t kLinesOfRestarts = 20'000;
+constexpr std::size_t kMaxRestarted = 32;  // the number of pods that are searched
 // If a node is gone, its kubelet may answer a part of a log, and then nothing.
 constexpr kube::Milliseconds kLongestSilence{5'000};
 // Lines may have any length. If there is more text, its end is kept.
@@ -102,6 +106,32 @@ Task<std::vector<PodOutput>> read_outputs(kube::ApiClient& client, std::vector<L
     }
   }
   co_return outputs;
+}
+
+// Returns what the logs of the first pods say; those that cannot be read are left out.
+Task<std::vector<ProcessEnd>> read_process_ends(kube::ApiClient& client, std::vector<LogPod> pods) {
+  LogQuery query;
+  query.tail = kLinesOfRestarts;
+  std::vector<ProcessEnd> ends;
+  std::sort(pods.begin(), pods.end());
+  pods.resize(std::min(pods.size(), kMaxRestarted));
+  for (const LogPod& pod : pods) {
+    for (const LogContainer& container : pod.containers) {
+      if (!container.has_log || !pod.is_node) continue;
+      auto stream =
+          co_await LogStream::open(client, log_path(pod, container.name, query), kLongestSilence);
+      if (!stream) continue;
+      ProcessEndReader reader(pod.prefix(container.name));
+      for (std::size_t read = 0; read < kMaxRead;) {
+        const auto line = co_await stream->next(kLongestSilence);
+        if (!line || !*line) break;
+        read += (*line)->text.size() + 1;
+        reader.take(**line);
+      }
+      std::ranges::move(std::move(reader).ends(), std::back_inserter(ends));
+    }
+  }
+  co_return ends;
 }
 
 std::set<std::string, std::less<>> names_of(const std::vector<Json>& objects) {
@@ -228,6 +258,9 @@ Task<Result<WhyAnswer>> read_why(kube::ApiClient& client, const KindRegistration
     auto ranked = by_evidence(facts.pods, *logs, state->failed_pod);
     facts.outputs = co_await read_outputs(client, std::move(ranked));
   }
+  if (kind.logs && state->has_process_restarts)
+    facts.process_ends =
+        co_await read_process_ends(client, by_evidence(facts.pods, *kind.logs, ""));
   WhyAnswer answer;
   answer.report =
       why(kind.controller.resource(), key, std::move(*state), facts, client.clock().now());

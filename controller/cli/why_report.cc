@@ -137,6 +137,8 @@ WhyReport why(const kube::Resource& resource, const kube::ObjectKey& key, Object
               const WhyFacts& facts, Time now) {
   std::vector<Symptom> symptoms = recognise(state, facts, now);
   WhyReport report{std::move(state), "", resource.kind, key.to_string()};
+  for (std::string& text : describe_ends(facts.process_ends))
+    report.evidence.push_back(std::move(text));
   std::vector<std::string> problems;
   for (const Json& pod : facts.pods) {
     std::string problem = problem_of_pod(pod);

@@ -88,6 +88,9 @@ struct ObjectState {
   std::string last_output;
   bool is_finished = false;
   bool is_failed = false;
+  bool has_process_restarts = false;  // torchrun has started processes again in their pods
+  // It makes steps, and its pods may show errors of processes that were replaced in them.
+  bool has_old_output = false;
 };
 
 // `program` is the command's name in advice.

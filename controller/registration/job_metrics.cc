@@ -95,6 +95,7 @@ JobMetrics::JobMetrics(std::shared_ptr<JobCensus> census, kube::ManagerMetrics& 
   for (const char* const result : {"succeeded", "failed"}) metrics_.finished(kind_, result, 0);
   count_restarts("failure", 0);
   if (kind.counts_disruptions) count_restarts("disruption", 0);
+  if (kind.counts_processes) count_restarts("process", 0);
 }
 
 void JobMetrics::update(JobRecord& record, const JobFacts& facts) const {
@@ -104,6 +105,7 @@ void JobMetrics::update(JobRecord& record, const JobFacts& facts) const {
     const JobRestarts before = std::exchange(record.restarts_, *facts.restarts);
     restarted("failure", facts.restarts->failures - before.failures);
     restarted("disruption", facts.restarts->disruptions - before.disruptions);
+    restarted("process", facts.restarts->processes - before.processes);
   }
   if (facts.times) count_times(record, facts);
   const bool is_elsewhere = record.counted_->phase != facts.phase;

@@ -113,6 +113,7 @@ class JobMetrics {
     std::span<const std::string_view> failures;
     // If it is false, each restart counts as one after a failure.
     bool counts_disruptions = has_jobset;
+    bool counts_processes = false;  // torchrun may start them again in their pods
   };
   // `metrics` and `clock` outlive this.
   JobMetrics(std::shared_ptr<JobCensus> census, kube::ManagerMetrics& metrics,

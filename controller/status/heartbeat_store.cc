@@ -130,7 +130,8 @@ void HeartbeatStore::decide(const std::string& uid, Job& job, Steady now) {
     job.stacks.reset();
   else if (keep_stacks(job, now))
     has_changed = true;
-  const Shown shown{job.watch.attempt(), job.watch.position().stepped_at.has_value()};
+  const Shown shown{job.watch.attempt(), job.watch.resizes(),
+                    job.watch.position().stepped_at.has_value()};
   has_changed = std::exchange(job.shown, shown) != shown || has_changed;
   if (has_changed)
     board_->put(uid, job.key, facts_of(job, now));
@@ -155,6 +156,7 @@ HeartbeatBoard::Facts HeartbeatStore::facts_of(const Job& job, Steady now) const
   facts->stepped_at = time_of(facts->position.stepped_at, now);
   facts->previous = job.watch.previous_position();
   facts->process_restarts = static_cast<std::int32_t>(job.watch.attempt().second);
+  facts->resizes = job.watch.resizes();
   facts->restarts_at_one_step = job.watch.loop().repeats();
   facts->last_step = job.watch.loop().steps();
   const stall::Stragglers& stragglers = job.watch.stragglers();

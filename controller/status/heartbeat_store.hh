@@ -61,6 +61,7 @@ class HeartbeatStore {
   // A change of these is shown at once.
   struct Shown {
     stall::Attempt attempt;
+    std::int32_t resizes = 0;
     bool has_stepped = false;
     friend bool operator==(const Shown&, const Shown&) = default;
   };

@@ -79,7 +79,7 @@ JobFacts facts_of(const JobSet& jobset) {
   facts.failure = failure_reason(jobset.status);
   facts.has_run = jobset.status.restarts > 0;
   const std::int32_t counted = jobset.status.restartsCountTowardsMax;
-  facts.restarts = JobRestarts{counted, jobset.status.restarts - counted};
+  facts.restarts = JobRestarts{counted, jobset.status.restarts - counted, 0};
   return facts;
 }
 

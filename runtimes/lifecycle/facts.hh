@@ -14,11 +14,12 @@ namespace trainer {
 // runs. The time of each is measured.
 enum class JobStep : std::uint8_t { kJobSet = 1, kFirstPod = 2, kRunning = 4 };
 
-// The restarts of a job so far: those that count towards its limit, and those that do not, such as
-// after disruptions.
+// The restarts of a job so far: those that count towards its limit, those that do not, such as
+// after disruptions, and those of processes in their pods, as far as ranks report them.
 struct JobRestarts {
   std::int32_t failures = 0;
   std::int32_t disruptions = 0;
+  std::int32_t processes = 0;
 };
 
 // The time of a job by its use, in seconds.

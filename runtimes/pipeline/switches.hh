@@ -10,6 +10,9 @@
 
 namespace trainer::pipeline {
 
+// By this annotation the pods of a job or of a runtime get a token for the status server.
+inline constexpr std::string_view kReportProgressKey = "trainer.kubeflow.org/report-progress";
+
 struct Setting {
   std::string_view value;  // borrowed from the draft's job or runtime
   std::string path;        // the path for errors: "metadata.annotations[KEY]", or "spec.runtimeRef"

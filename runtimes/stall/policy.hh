@@ -7,6 +7,9 @@
 
 namespace trainer::stall {
 
+// By this annotation a job or its runtime asks for the reporter.
+inline constexpr std::string_view kDetectHangsKey = "trainer.kubeflow.org/detect-hangs";
+
 enum class Policy : std::uint8_t { kWarn, kRestart, kFail };
 
 // Returns nullopt for a text that names no policy.

@@ -61,9 +61,10 @@ kube::Result<Answer> Watch::take(const kube::Json& json, const Sender& sender, S
   return Answer{limits_.period, request_ ? request_->id : std::string()};
 }
 
-void Watch::restart(Attempt attempt, SteadyTime now) {
-  note_end(attempt);
+void Watch::restart(Attempt attempt, SteadyTime now, std::optional<std::int32_t> world) {
+  note_end(attempt, world);
   attempt_ = attempt;
+  if (world) ++resizes_;
   begun_at_ = now;
   progress_at_.reset();
   previous_position_ = std::exchange(position_, Position());
@@ -100,10 +101,9 @@ bool Watch::admit(Rank& rank, const Message& message, const Sender& sender, Stea
 }
 
 void Watch::take_rank(Message& message, const Sender& sender, SteadyTime now) {
-  if (message.attempt < attempt_ &&
-      std::binary_search(ended_.begin(), ended_.end(), digest_of(sender, message.process)))
-    return;
+  if (has_ended(message, sender)) return;
   RankMessage& said = *message.rank;
+  if (is_resized(message, sender)) restart(attempt_, now, said.world);
   // A job of which nothing was heard may have been frozen, with the clock of its processes going
   // on; its time begins again.
   if (now - rank_heard_at_ > limits_.silence() && !ranks_.empty()) awake_at_ = now;

@@ -65,6 +65,9 @@ class Watch {
   Attempt attempt() const { return attempt_; }
   // The restarts of the JobSet before this attempt.
   std::int32_t restarts() const { return restarts_; }
+  // The ranks have begun again so often with another number of them, without a restart that
+  // torchrun or the JobSet counts.
+  std::int32_t resizes() const { return resizes_; }
   const RestartLoop& loop() const { return loop_; }
 
  private:
@@ -112,8 +115,11 @@ class Watch {
   using Ranks = std::map<std::int32_t, Rank>;
 
   static std::size_t digest_of(const Sender& sender, const ProcessId& process);
-  void restart(Attempt attempt, SteadyTime now);
-  void note_end(Attempt next);
+  // `world` is the number of ranks that begin, if those that end have another one.
+  void restart(Attempt attempt, SteadyTime now, std::optional<std::int32_t> world = std::nullopt);
+  void note_end(Attempt next, std::optional<std::int32_t> world);
+  bool has_ended(const Message& message, const Sender& sender) const;
+  bool is_resized(const Message& message, const Sender& sender) const;
   void take_rank(Message& message, const Sender& sender, SteadyTime now);
   void take_workers(const Message& message, const Sender& sender, SteadyTime now);
   bool admit(Rank& rank, const Message& message, const Sender& sender, SteadyTime now) const;
@@ -134,6 +140,8 @@ class Watch {
   Attempt attempt_{0, 0};
   RestartLoop loop_;
   std::vector<std::size_t> ended_;  // digests of the processes before the last restart
+  Attempt ended_attempt_{-1, 0};    // the highest one of these processes
+  std::int32_t resizes_ = 0;
   std::int32_t restarts_ = 0;
   SteadyTime begun_at_;  // the begin of the attempt, or of the watch
   SteadyTime heard_at_;

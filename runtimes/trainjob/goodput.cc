@@ -152,7 +152,10 @@ std::optional<seconds> settle_goodput(const TrainJobObserved& observed,
   if (!after.goodput && !heartbeats) return std::nullopt;  // this is so nearly always
   if (after.goodput && after.goodput->current.empty()) return std::nullopt;
   GoodputStatus goodput = after.goodput ? *after.goodput : begun(observed, after);
-  const bool is_in_place = after.processRestarts.value_or(0) > before.processRestarts.value_or(0);
+  const auto& last = observed.process_restarts;
+  const bool is_resized = last && heartbeats && heartbeats->resizes != last->resizes;
+  const bool is_in_place =
+      is_resized || after.processRestarts.value_or(0) > before.processRestarts.value_or(0);
   std::string_view use = use_of(heartbeats, after, goodput);
   if (has_steps(goodput.current) && (is_in_place || !has_steps(use))) {
     if (const auto position = ended_position(observed, before, is_in_place))

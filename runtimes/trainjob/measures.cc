@@ -63,7 +63,8 @@ JobFacts facts_of(const TrainJob& job, const JobSet* jobset) {
                            goodput->recomputed, goodput->stalled};
   if (jobset) {
     const std::int32_t counted = jobset->status.restartsCountTowardsMax;
-    facts.restarts = JobRestarts{counted, jobset->status.restarts - counted};
+    facts.restarts = JobRestarts{counted, jobset->status.restarts - counted,
+                                 job.status.processRestarts.value_or(0)};
   }
   return facts;
 }

@@ -26,6 +26,7 @@ struct ProcessRestartCount {
   std::int32_t attempt = 0;   // the restarts of the JobSet
   std::int32_t restarts = 0;  // in this attempt
   std::int32_t earlier = 0;   // in all attempts before
+  std::int32_t resizes = 0;   // those that were known (HeartbeatFacts::resizes)
 };
 
 struct TrainJobObserved {

@@ -33,8 +33,8 @@ void settle_process_restarts(const TrainJobObserved& observed, const JobSet* job
     const std::int32_t counted = status.processRestarts.value_or(0);
     const auto& last = observed.process_restarts;
     const std::int32_t earlier = earlier_restarts(last ? &*last : nullptr, heartbeats, counted);
-    plan.process_restarts =
-        ProcessRestartCount{heartbeats.restarts, heartbeats.process_restarts, earlier};
+    plan.process_restarts = ProcessRestartCount{heartbeats.restarts, heartbeats.process_restarts,
+                                                earlier, heartbeats.resizes};
     status.processRestarts =
         std::max(counted, kube::saturating_add(earlier, heartbeats.process_restarts));
     if (heartbeats.restarts_at_one_step >= kMaxRestartsAtOneStep)

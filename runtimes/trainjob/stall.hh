@@ -29,6 +29,7 @@ struct HeartbeatFacts {
   stall::Position position;               // the position of this attempt
   stall::Position previous;               // the last one of the attempt before
   std::int32_t process_restarts = 0;      // in the pods of this attempt, at the rank with the most
+  std::int32_t resizes = 0;               // those that this process has seen (Watch::resizes)
   std::int32_t restarts_at_one_step = 0;  // the last of them in a row that came no further
   std::int64_t last_step = 0;             // the step of the last one of these
   std::optional<std::vector<StragglerStatus>> stragglers;  // nullopt if they are not known

@@ -12,11 +12,17 @@ rank, world = dist.get_rank(), dist.get_world_size()
 first = torch.tensor([int(CHECKPOINT.read_text()) if CHECKPOINT.exists() else 0])
 dist.all_reduce(first, op=dist.ReduceOp.MAX)
 first = int(first)
+weight = torch.nn.Parameter(torch.ones(1))
+optimizer = torch.optim.SGD([weight], lr=0.01)
+if first > 0: optimizer.load_state_dict(optimizer.state_dict())
 print("rank", rank, "of", world, "begins at", first, flush=True)
 for step in range(first, first + 3000):
     if world == 2 and step >= first + 30:
         break
-    dist.all_reduce(torch.ones(1))
+    weight.grad = torch.ones(1)
+    dist.all_reduce(weight.grad)
+    optimizer.step()
+    optimizer.state_dict()
     CHECKPOINT.with_suffix(".new").write_text(str(step + 1))
     os.replace(CHECKPOINT.with_suffix(".new"), CHECKPOINT)
     if rank == 0: print("step", step, flush=True)
@@ -35,12 +41,18 @@ def runtime(image="localhost/none:1"):
 
 
 def job(name, folder="/tmp"):
-    """Each node writes the script into this folder, which is its own."""
+    """Each node writes the script into this folder, which is its own. The ranks report every 2.5 s."""
     text = SCRIPT.replace("'", "'\\''")
     script = f"printf '%s' '{text}' > {folder}/train.py; exec torchrun {folder}/train.py {folder}"
-    return {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "metadata": {"name": name},
+    return {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "metadata": {"name": name, "annotations": {
+                "trainer.kubeflow.org/detect-hangs": "true", "trainer.kubeflow.org/hang-threshold-seconds": "15"}},
             "spec": {"runtimeRef": {"kind": "TrainingRuntime", "name": "elastic"},
                      "trainer": {"numNodes": 3, "numProcPerNode": 1, "command": ["sh", "-c", script]}}}
+
+
+def check_resized(status):
+    """A node has come, and the steps are counted from the beginning again, though torchrun has counted no restart."""
+    assert not status.get("processRestarts") and status["goodput"]["step"] > 0, status
 
 
 def sizes(printed):

@@ -1,5 +1,7 @@
 """A training of two ranks whose processes die and are started again in their pods, and what is found of it. Tests of the cluster and of local
 mode use it. Each rank keeps its step in a folder of its pod."""
+import re
+
 THRESHOLD = 15   # seconds, by which ranks report every 2.5 s
 
 SCRIPT = r'''
@@ -65,6 +67,12 @@ def check_once(status, printed):
     assert status["processRestarts"] == 1 and status["restartBudget"] == "0/0 (1 in pods)", status
     first, *later = begins(printed)
     assert first == 0 and later in ([19], [20]) and printed.count("trained") == 2, printed   # rank 0 may have saved a step less
+
+
+def check_why(said):
+    """It says which process died, of what, and what it printed last."""
+    assert "processes were started again in their pods: 1 time" in said, said
+    assert re.search(r"\[node-1\] the process of local rank 0 ended with signal 9 \(SIGKILL\) at 20.*Z; the last lines before it:\n *rank 1 begins at 0", said), said
 
 
 def check_exhausted(status, printed):

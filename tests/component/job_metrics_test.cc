@@ -38,7 +38,7 @@ struct JobMetricsFixture {
   std::shared_ptr<JobCensus> census = std::make_shared<JobCensus>();
   Metrics metrics;
   kube::FakeClock clock;
-  JobMetrics jobs{census, metrics, clock, {"TrainJob", true, failure_reasons()}};
+  JobMetrics jobs{census, metrics, clock, {"TrainJob", true, failure_reasons(), true, true}};
 
   JobMetricsFixture() { metrics.set_jobs(census); }
 
@@ -211,17 +211,18 @@ TEST_CASE_METHOD(JobMetricsFixture, "failures and restarts are counted once, by 
                                  std::string(result) + "\"}") == 0);
   JobRecord record;
   auto now = facts("Running");
-  now.restarts = JobRestarts{5, 1};
+  now.restarts = JobRestarts{5, 1, 2};
   jobs.update(record, now);  // before this process
-  CHECK(restarts("failure") == 0);
-  now.restarts = JobRestarts{7, 2};
+  for (const char* const cause : {"failure", "disruption", "process"}) CHECK(restarts(cause) == 0);
+  now.restarts = JobRestarts{7, 2, 5};
   jobs.update(record, now);
   now.restarts.reset();  // its JobSet is not there for a moment
   jobs.update(record, now);
-  now.restarts = JobRestarts{7, 2};
+  now.restarts = JobRestarts{7, 2, 5};
   jobs.update(record, now);
   CHECK(restarts("failure") == 2);
   CHECK(restarts("disruption") == 1);
+  CHECK(restarts("process") == 3);
   now = facts("Failed");
   now.failure = "ReachedMaxRestarts";
   jobs.update(record, now);
@@ -284,7 +285,7 @@ TEST_CASE("1,000 jobs in 50 namespaces make 2,000 series at most, with all kinds
   idle.metrics.set_jobs(options.jobs);
   idle.metrics.on_collect([&idle] { idle.manager.collect(); });
   const JobMetrics jobs(options.jobs, idle.metrics, idle.clock,
-                        {"TrainJob", true, failure_reasons()});
+                        {"TrainJob", true, failure_reasons(), true, true});
   const char* const phases[] = {"Queued", "Pending", "Starting", "Running", "Complete", "Failed"};
   std::deque<JobRecord> records;
   for (std::size_t i = 0; i < 1'000; ++i) {

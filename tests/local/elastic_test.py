@@ -2,7 +2,7 @@
 """The number of nodes of a job of local mode changes while it runs (docs/users/elastic.md)."""
 import bed
 from bed import wait_until
-from elastic import check_steps, job, runtime, sizes
+from elastic import check_resized, check_steps, job, runtime, sizes
 from hangs_test import begin, printed, why
 
 JOB = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/default/trainjobs/elastic"
@@ -32,6 +32,9 @@ def test_a_job_is_scaled_and_loses_a_pod(local):
     wait_for_size(local, 3)
     scale(local, 4)
     wait_for_size(local, 4)
+    status = wait_until("the steps begin again", lambda: (found := local.job("elastic")["status"]).get("goodput", {}).get("step") and found, 60,
+                        shown=lambda: why(local, "elastic") + str(local.job("elastic")))
+    check_resized(status)
     first = {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in local.pods("elastic")}
     shown = local.request(JOB + "/scale")
     assert shown["spec"]["replicas"] == shown["status"]["replicas"] == 4, shown

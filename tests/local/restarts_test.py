@@ -4,7 +4,7 @@ import bed
 import harness   # bed makes it known
 from bed import wait_until
 from hangs_test import begin, printed, why
-from restarting import check_exhausted, check_loop, check_once, job
+from restarting import check_exhausted, check_loop, check_once, check_why, job
 
 
 def ended(local, name, phase):
@@ -17,7 +17,7 @@ def once(local, tier):
     begin(local, tier)
     local.create(job("once", "once", 3, folder="."))
     check_once(ended(local, "once", "Complete"), printed(local, "once"))
-    assert "processes were started again in their pods: 1 time" in why(local, "once"), why(local, "once")
+    check_why(why(local, "once"))
 
 
 def test_processes_that_fail_again_and_again(local):

@@ -117,12 +117,20 @@ void add_restarts(const std::string& budget, ObjectState& state) {
 void add_process_restarts(const TrainJob& job, ObjectState& state) {
   const std::int32_t restarts = job.status.processRestarts.value_or(0);
   if (restarts == 0) return;
+  state.has_process_restarts = true;
   std::string line =
       fmt::format("processes were started again in their pods: {}", count_of(restarts, "time"));
   if (const auto& policy = job.spec.failurePolicy; policy && policy->processRestarts)
     line += fmt::format("; failurePolicy.processRestarts allows each node {}",
                         *policy->processRestarts);
   state.evidence.push_back(std::move(line));
+}
+
+bool has_old_output(const TrainJobStatus& status) {
+  const bool makes_steps =
+      status.phase == "Running" && status.goodput &&
+      (status.goodput->current == "productive" || status.goodput->current == "recomputed");
+  return makes_steps && (status.elastic || status.processRestarts.value_or(0) > 0);
 }
 
 void add_hangs(const TrainJobStatus& status, ObjectState& state) {
@@ -235,6 +243,7 @@ ObjectState trainjob_state(const TrainJob& job, std::string_view program) {
   add_goodput(status, state);
   add_stall(status, state);
   add_stragglers(status, state);
+  state.has_old_output = has_old_output(status);
   state.next_step = advice(job, program);
   state.is_finished = job.is_finished();
   state.is_failed = kube::is_condition_true(status.conditions, "Failed");

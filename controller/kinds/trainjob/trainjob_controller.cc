@@ -53,7 +53,7 @@ TrainJobController::TrainJobController(const kube::ControllerContext& context,
                       : &context.caches.get<kube::StoredObject>(all_of(kClusterTrainingRuntimes)),
                   settings_.removes_legacy_finalizers, context.log),
       job_metrics_(settings_.jobs, context.metrics, context.client.clock(),
-                   {kTrainJobs.kind, true, failure_reasons()}) {
+                   {kTrainJobs.kind, true, failure_reasons(), true, true}) {
   if (settings_.heartbeats) listen_to_heartbeats();
   if (!settings_.pipeline.is_progress_enabled) return;
   // Each running job has a ConfigMap with the CA.

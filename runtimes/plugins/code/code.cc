@@ -218,7 +218,8 @@ void Code::warn(const Draft& draft, std::vector<std::string>& warnings) const {
   if (!find_setting(draft, kCodeKey))
     warnings.push_back(
         fmt::format("{}: there is no code to watch: name it by annotation {}", path, kCodeKey));
-  else if (draft.trainer_container().get_array("command").empty())
+  else if (draft.command ? draft.command->empty()
+                         : draft.trainer_container().get_array("command").empty())
     warnings.push_back(fmt::format(
         "{}: the training has no command, so nothing begins it again in its pods after an edit: "
         "set spec.trainer.command",

@@ -8,12 +8,12 @@
 #include "kube/model/resources.hh"
 #include "runtimes/pipeline/plugin.hh"
 #include "runtimes/pipeline/switches.hh"
+#include "runtimes/stall/policy.hh"
 
 namespace trainer::pipeline {
 
 namespace {
 
-constexpr std::string_view kReportKey = "trainer.kubeflow.org/report-progress";
 constexpr std::string_view kVolume = "kubeflow-trainer-token";
 constexpr std::string_view kDirectory = "/var/run/secrets/kubeflow/trainer";
 constexpr int kTokenSeconds = 3600;  // the kubelet renews it in time
@@ -47,8 +47,11 @@ kube::Json token_volume(const Draft& draft) {
 
 bool reports(const Draft& draft) {
   const PipelineOptions& options = draft.options;
+  // Heartbeats are sent with the token of progress reports.
   return options.is_progress_enabled &&
-         is_switched_on(draft, kReportKey, !options.is_progress_opt_in);
+         is_switched_on(
+             draft, kReportProgressKey,
+             !options.is_progress_opt_in || is_switched_on(draft, stall::kDetectHangsKey, false));
 }
 
 // Pods that were built without reports do not have the volume.
@@ -90,7 +93,7 @@ class Progress final : public Plugin {
                           const PipelineOptions& options,
                           std::vector<DependentObject>& dependents) const override;
   void validate(const Draft& draft, kube::FieldErrors& errors) const override {
-    check_switch(draft, kReportKey, errors);
+    check_switch(draft, kReportProgressKey, errors);
   }
 };
 
@@ -98,7 +101,7 @@ class Progress final : public Plugin {
 
 bool Progress::is_active(const Draft& draft) const {
   return draft.find_ancestor(kTrainerStep) &&
-         (draft.options.is_progress_enabled || find_setting(draft, kReportKey));
+         (draft.options.is_progress_enabled || find_setting(draft, kReportProgressKey));
 }
 
 void Progress::enforce_pod_spec(Draft& draft) const {

@@ -32,7 +32,6 @@ extern const std::string_view kPost;
 namespace pipeline {
 namespace {
 
-constexpr std::string_view kDetectKey = "trainer.kubeflow.org/detect-hangs";
 constexpr std::string_view kReporterVolume = "kubeflow-trainer-reporter";
 constexpr std::string_view kReporterDirectory = "/var/run/kubeflow/trainer-reporter";
 constexpr std::string_view kServer = "KUBEFLOW_TRAINER_SERVER_URL";  // plugin progress sets it
@@ -51,7 +50,7 @@ std::string config_map_name(const TrainJob& job) {
 }
 
 bool is_asked_for(const Draft& draft) {
-  return draft.options.is_progress_enabled && is_switched_on(draft, kDetectKey, false);
+  return draft.options.is_progress_enabled && is_switched_on(draft, stall::kDetectHangsKey, false);
 }
 
 std::optional<std::int32_t> threshold_of(std::string_view text) {
@@ -120,7 +119,7 @@ class Reporter final : public Plugin {
  public:
   std::string_view source() const override { return "plugin reporter"; }
   bool is_active(const Draft& draft) const override {
-    return draft.find_ancestor(kTrainerStep) && find_setting(draft, kDetectKey);
+    return draft.find_ancestor(kTrainerStep) && find_setting(draft, stall::kDetectHangsKey);
   }
   void enforce_pod_spec(Draft& draft) const override;
   void add_dependents(Draft& draft) const override;
@@ -158,7 +157,7 @@ void Reporter::add_dependents(Draft& draft) const {
 }
 
 void Reporter::validate(const Draft& draft, kube::FieldErrors& errors) const {
-  check_switch(draft, kDetectKey, errors);
+  check_switch(draft, stall::kDetectHangsKey, errors);
   const auto threshold = find_setting(draft, kHangThresholdKey);
   if (threshold && !threshold_of(threshold->value))
     errors.push_back(kube::invalid(threshold->path, threshold->value,
@@ -171,14 +170,14 @@ void Reporter::validate(const Draft& draft, kube::FieldErrors& errors) const {
 }
 
 void Reporter::warn(const Draft& draft, std::vector<std::string>& warnings) const {
-  if (!is_switched_on(draft, kDetectKey, false)) return;
+  if (!is_switched_on(draft, stall::kDetectHangsKey, false)) return;
   if (const auto policy = find_setting(draft, kHangPolicyKey);
       policy && policy->value == "Restart" && !allows_restarts(draft))
     warnings.push_back(
         fmt::format("{}: a hang ends the job, since its failure policy allows no restart: set "
                     "spec.failurePolicy.maxRestarts",
                     policy->path));
-  const auto setting = find_setting(draft, kDetectKey);
+  const auto setting = find_setting(draft, stall::kDetectHangsKey);
   // A runtime asks for all its jobs, wherever it is installed.
   if (!setting->path.starts_with("metadata.")) return;
   if (!draft.options.is_progress_enabled) {
@@ -186,14 +185,17 @@ void Reporter::warn(const Draft& draft, std::vector<std::string>& warnings) cons
         fmt::format("{}: hangs are not detected, since this installation runs no status server: "
                     "statusServer.enabled in its configuration starts it",
                     setting->path));
+  } else if (!is_switched_on(draft, kReportProgressKey, true)) {
+    warnings.push_back(fmt::format("{}: hangs are not detected, since {} is \"false\"",
+                                   setting->path, find_setting(draft, kReportProgressKey)->path));
   }
 }
 
 void Reporter::warn_inactive(const Draft& draft, std::vector<std::string>& warnings) const {
   for (const std::string_view key : {kHangThresholdKey, kHangPolicyKey})
     if (const auto setting = find_setting(draft, key))
-      warnings.push_back(
-          fmt::format("{} has no effect without annotation {}", setting->path, kDetectKey));
+      warnings.push_back(fmt::format("{} has no effect without annotation {}", setting->path,
+                                     stall::kDetectHangsKey));
 }
 
 std::unique_ptr<const Plugin> make_reporter() {

@@ -378,6 +378,25 @@ TEST_CASE("the first line names the cause") {
   }
 }
 
+TEST_CASE("errors of processes that were replaced are no cause while the job makes steps") {
+  struct Case {
+    const char* more;
+    bool is_cause;
+  };
+  for (const Case& each : {Case{"", true},
+                           {"goodput: {current: productive}", true},
+                           {"processRestarts: 1", true},
+                           {"processRestarts: 1, goodput: {current: starting}", true},
+                           {"processRestarts: 1, goodput: {current: productive}", false},
+                           {"elastic: {minNodes: 1}, goodput: {current: recomputed}", false}}) {
+    CAPTURE(each.more);
+    const std::string status = std::string("{phase: Running, ") + each.more + "}";
+    const Row row = row_of_line("gloo", "", false,
+                                "RuntimeError: Connection closed by peer [10.0.0.1]", status);
+    CHECK(report_of(row).cause.empty() != each.is_cause);
+  }
+}
+
 TEST_CASE("a lack of slots is explained for the version of OpenMPI that says so") {
   const auto step = [](const std::string& term) {
     return report_of(row_of_line("mpi-slots", "", false,

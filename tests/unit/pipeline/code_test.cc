@@ -88,6 +88,24 @@ TEST_CASE("code that is watched makes the command a child", "[code]") {
   CHECK_FALSE(validate_trainjob(job, nullptr, torch_runtime()).empty());
 }
 
+TEST_CASE("code that nothing can begin again has a warning", "[code]") {
+  TrainJob job = coded("c");
+  job.metadata.annotations[kWatch] = "true";
+  CHECK(warn_trainjob(job, torch_runtime()).empty());
+  // The command of the runtime counts, and an image's own cannot be begun again.
+  job.spec.trainer->command.reset();
+  const Runtime own = runtime_with("{torch: {}}", R"([{name: node, template: {
+    metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: trainer}},
+    spec: {template: {spec: {containers: [
+      {name: node, image: "img:1", command: [torchrun, train.py]}]}}}}}])");
+  CHECK(warn_trainjob(job, own).empty());
+  CHECK_THAT(warn_trainjob(job, torch_runtime()).at(0),
+             kube::test::contains("the training has no command"));
+  job.metadata.annotations.erase(kCode);
+  CHECK_THAT(warn_trainjob(job, torch_runtime()).at(0),
+             kube::test::contains("there is no code to watch"));
+}
+
 TEST_CASE("wrong annotations are refused", "[code]") {
   struct Row {
     const char* code;

@@ -143,8 +143,8 @@ kube::FieldErrors validate_trainjob(const TrainJob& job, const TrainJob* before,
   return trainer::validate_trainjob(job, before, runtime, PipelineOptions(production_plugins()));
 }
 
-std::vector<std::string> warn_trainjob(const TrainJob& job, const Runtime& runtime) {
-  const PipelineOptions options = production();
+std::vector<std::string> warn_trainjob(const TrainJob& job, const Runtime& runtime,
+                                       const PipelineOptions& options) {
   const pipeline::Draft draft = pipeline::prepare(job, runtime, options, pipeline::Journal());
   return pipeline::warnings_of(draft);
 }

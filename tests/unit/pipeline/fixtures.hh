@@ -42,7 +42,8 @@ PipelineOptions production();
 kube::FieldErrors validate_trainjob(const TrainJob& job, const TrainJob* before,
                                     const Runtime& runtime);
 // Returns the warnings of a job that prepare() accepts.
-std::vector<std::string> warn_trainjob(const TrainJob& job, const Runtime& runtime);
+std::vector<std::string> warn_trainjob(const TrainJob& job, const Runtime& runtime,
+                                       const PipelineOptions& options = production());
 std::vector<std::string> warn_runtime(const Runtime& runtime);
 
 // Returns the result of build(); throws its errors.

@@ -76,6 +76,26 @@ TEST_CASE("jobs that do not ask, or cannot report, are as they were", "[reporter
   }
 }
 
+TEST_CASE("a job that asks for the reporter alone gets the token for it", "[reporter]") {
+  PipelineOptions options = with_status_server();
+  options.is_progress_opt_in = true;
+  const auto reports = [&](const TrainJob& job) {
+    const Built result = built(job, torch_runtime(), options);
+    return !env_value(container_in(result, "node"), "KUBEFLOW_TRAINER_SERVER_TOKEN").empty();
+  };
+  TrainJob job = python_job();
+  CHECK_FALSE(reports(job));
+  job.metadata.annotations[kDetect] = "true";
+  CHECK(reports(job));
+  CHECK(env_value(container_in(built(job, torch_runtime(), options), "node"),
+                  "KUBEFLOW_TRAINER_REPORTER") == "1");
+  job.metadata.annotations["trainer.kubeflow.org/report-progress"] = "false";
+  CHECK_FALSE(reports(job));
+  CHECK(warn_trainjob(job, torch_runtime(), options) ==
+        Words{"metadata.annotations[" + kDetect + "]: hangs are not detected, since " +
+              "metadata.annotations[trainer.kubeflow.org/report-progress] is \"false\""});
+}
+
 TEST_CASE("pods carry the threshold of their job", "[reporter]") {
   TrainJob job = python_job();
   Runtime runtime = torch_runtime();

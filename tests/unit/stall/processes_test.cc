@@ -1,4 +1,6 @@
 // Messages of several processes, attempts and pods: one of them counts for each rank.
+#include <fmt/format.h>
+
 #include <set>
 #include <string>
 #include <vector>
@@ -91,6 +93,61 @@ TEST_CASE("nodes that count their process restarts differently are one attempt")
   CHECK(job.watch->attempt() == Attempt(0, 1));
   job.watch->decide(job.now);
   CHECK(job.watch->verdict().missing_count == 0);
+}
+
+// Begins the ranks again as those of `world`, without a count of torchrun.
+void resize(Job& job, std::int32_t world) {
+  job.world = world;
+  for (Process& process : job.ranks) {
+    process.born = fmt::format("{}-100", world * 1000);
+    process.sent = 0;
+  }
+}
+
+TEST_CASE("a node that comes begins a new time, which torchrun does not count") {
+  Job job(3);
+  job.world = 2;
+  for (std::size_t i : {0U, 1U}) job.ranks[i].born = "10-100";
+  for (std::size_t i : {0U, 1U}) CHECK(steps_after(job, job.ranks[i], 50) == 50);
+  const std::vector<Process> old = job.ranks;
+  resize(job, 3);
+  // The new node's rank comes first; nothing says yet that the others are new, too.
+  CHECK(steps_after(job, job.ranks[2], 0) == 50);
+  CHECK(job.watch->resizes() == 0);
+  CHECK(steps_after(job, job.ranks[0], 1) == 1);
+  CHECK(job.watch->resizes() == 1);
+  CHECK(job.watch->previous_position().steps == 50);
+  // A late message of an older process brings nothing back.
+  Process late = old[1];
+  job.world = 2;
+  CHECK(steps_after(job, late, 51) == 1);
+  CHECK(job.watch->resizes() == 1);
+  job.world = 3;
+  for (std::size_t i : {1U, 2U}) CHECK(steps_after(job, job.ranks[i], 2) == 2);
+  job.watch->decide(job.now);
+  CHECK(job.watch->verdict().missing_count == 0);
+  CHECK(job.watch->verdict().world == 3);
+  CHECK(job.watch->attempt() == Attempt(0, 0));
+}
+
+TEST_CASE("a number of ranks that is wrong, or of an older process, begins no new time") {
+  struct Row {
+    std::string born;
+    std::string uid;
+    std::int32_t world;
+  };
+  const Row rows[] = {{"20-100", "", 2}, {"5-100", "", 3}, {"20-100", "other", 3}, {"b2", "", 3}};
+  for (const Row& row : rows) {
+    INFO(row.born << " of a pod " << row.uid << " in a world of " << row.world);
+    Job job(2);
+    job.ranks[0].born = "10-100";
+    CHECK(steps_after(job, job.ranks[0], 50) == 50);
+    job.world = row.world;
+    job.ranks[0].born = row.born;
+    job.ranks[0].sender.uid += row.uid;
+    CHECK(steps_after(job, job.ranks[0], 1) == 50);
+    CHECK(job.watch->resizes() == 0);
+  }
 }
 
 TEST_CASE("restarts in a row at one step are counted") {

@@ -195,6 +195,15 @@ TEST_CASE("processes that are started again in their pods make steps twice, too"
   CHECK(settle() == "recomputed");
   facts.position.steps = 50;
   CHECK(settle() == "productive");
+  // Another number of nodes has no count in the status.
+  observed.process_restarts = ProcessRestartCount();
+  facts.resizes = 1;
+  facts.previous = facts.position;
+  facts.position.steps = 20;
+  CHECK(settle() == "recomputed");
+  observed.process_restarts->resizes = 1;
+  facts.position.steps = 51;
+  CHECK(settle() == "productive");
 }
 
 TEST_CASE("each second of a job counts for one use, whatever happens", "[goodput]") {

@@ -1,0 +1,85 @@
+#include "controller/cli/process_ends.hh"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+#include <utility>
+
+#include "kube/model/text.hh"
+
+namespace trainer {
+namespace {
+
+constexpr std::size_t kMaxLines = 3;
+constexpr std::size_t kMaxLine = 300;  // bytes
+constexpr std::size_t kMaxEnds = 256;  // those of one pod; the latest are kept
+constexpr std::size_t kMaxDescribed = 6;
+
+// torch/distributed/elastic/multiprocessing/api.py writes "failed (exitcode: -9) local_rank: 0
+// (pid: 17) of binary: /usr/bin/python3", once for each restart.
+constexpr std::string_view kFailed = "failed (exitcode: ";
+constexpr std::string_view kLocalRank = ") local_rank: ";
+
+// The name of the module that writes a line, and in newer versions its file.
+bool is_of_torchrun(std::string_view line) {
+  return line.find("torch.distributed.") != line.npos ||
+         line.find("torch/distributed/") != line.npos;
+}
+
+std::string_view before(std::string_view text, char end) {
+  return text.substr(0, text.find(end));
+}
+
+std::string text_of(const ProcessEnd& end) {
+  std::string how = fmt::format("exit code {}", end.exit_code);
+  if (end.exit_code < 0) {
+    const char* const name = sigabbrev_np(-end.exit_code);
+    how = fmt::format("signal {}{}", -end.exit_code, name ? fmt::format(" (SIG{})", name) : "");
+  }
+  std::string text =
+      fmt::format("{} the process of local rank {} ended with {}", end.pod, end.local_rank, how);
+  if (!end.timestamp.empty()) text += " at " + std::string(before(end.timestamp, '.'));
+  if (!end.timestamp.empty() && text.back() != 'Z') text += "Z";
+  if (!end.last_lines.empty()) text += "; the last lines before it:";
+  for (const std::string& line : end.last_lines) text += "\n" + line;
+  return text;
+}
+
+}  // namespace
+
+void ProcessEndReader::take(const LogLine& line) {
+  if (line.is_continued) return;
+  const std::string_view text = line.text;
+  const auto at = text.find(kFailed);
+  if (at == text.npos) {
+    if (text.empty() || is_of_torchrun(text)) return;
+    lines_.push_back(std::string(text.substr(0, kMaxLine)));
+    if (lines_.size() > kMaxLines) lines_.pop_front();
+    return;
+  }
+  const std::string_view code = before(text.substr(at + kFailed.size()), ')');
+  const auto rank_at = text.find(kLocalRank, at);
+  const auto exit_code = kube::parse_number<int>(code);
+  if (!exit_code || rank_at == text.npos) return;
+  ProcessEnd end{pod_, line.timestamp, "", *exit_code, {lines_.begin(), lines_.end()}};
+  end.local_rank = before(text.substr(rank_at + kLocalRank.size()), ' ');
+  lines_.clear();
+  if (ends_.size() == kMaxEnds) ends_.erase(ends_.begin());
+  ends_.push_back(std::move(end));
+}
+
+std::vector<std::string> describe_ends(std::vector<ProcessEnd> ends) {
+  const auto time_of = [](const ProcessEnd& end) {
+    return LogLine{end.timestamp, {}}.instant().value_or(LogLine::Instant());
+  };
+  std::ranges::stable_sort(ends, {}, time_of);
+  std::vector<std::string> lines;
+  const std::size_t left_out = ends.size() - std::min(ends.size(), kMaxDescribed);
+  if (left_out > 0) lines.push_back(fmt::format("{} earlier ends of processes", left_out));
+  for (std::size_t i = left_out; i < ends.size(); ++i) lines.push_back(text_of(ends[i]));
+  return lines;
+}
+
+}  // namespace trainer
