@@ -113,6 +113,7 @@ Expectation::Missing Expectation::missing_running(const Lineage& lineage,
   if (lineage.is_trainjob) {
     const auto phase = status_of(object).get_string("phase");
     if (phase != "Running") return fmt::format("its phase is {}", phase);
+    if (auto what = wrong_size(lineage, object)) return what;
     if (auto what = stale_mirror(lineage, object)) return what;
   }
   return wrong_restarts(lineage, object);
@@ -139,6 +140,24 @@ Expectation::Missing Expectation::wrong_restarts(const Lineage& lineage, const J
   const bool is_cut = lineage.is_hanging && lineage.ending != Ending::kRunning;
   if (restarts == lineage.restarts || (is_cut && restarts < lineage.restarts)) return std::nullopt;
   return fmt::format("it counts {} restarts instead of {}", restarts, lineage.restarts);
+}
+
+// The last size that its user asked for is that of the Job, of its pods and of the status.
+Expectation::Missing Expectation::wrong_size(const Lineage& lineage, const Json& trainjob) const {
+  if (!lineage.is_elastic) return std::nullopt;
+  const auto wanted = trainjob.get("spec").get("trainer").get_int("numNodes");
+  const std::string& part = lineage.parts.back().name;
+  const Object job = store_.find("jobs", {lineage.key.ns, lineage.key.name + "-" + part + "-0"});
+  if (!job) return "its Job is not there";
+  for (const char* const number : {"parallelism", "completions"})
+    if (job->get("spec").get_int(number) != wanted)
+      return fmt::format("its Job has {} {} instead of {}", number,
+                         job->get("spec").get_int(number), wanted);
+  if (live_pods(lineage, part) != wanted)
+    return fmt::format("{} of {} pods live", live_pods(lineage, part), wanted);
+  const auto total = status_of(trainjob).get("nodes").get_int("total");
+  if (total != wanted) return fmt::format("its status has {} nodes instead of {}", total, wanted);
+  return std::nullopt;
 }
 
 // The TrainJob's status about its Jobs is that of its JobSet.
@@ -178,15 +197,15 @@ Expectation::Missing Expectation::orphan() const {
   return std::nullopt;
 }
 
-int Expectation::live_pods(const Lineage& lineage) const {
+int Expectation::live_pods(const Lineage& lineage, std::string_view part) const {
   int count = 0;
   for (const auto& [key, held] : store_.all("pods")) {
     const Object pod = held.get();
     const Json* labels = pod->find_path({"metadata", "labels"});
-    if (labels->get_string("jobset.sigs.k8s.io/jobset-name") == lineage.key.name &&
-        !is_over(*pod)) {
-      ++count;
-    }
+    const bool is_its = labels->get_string("jobset.sigs.k8s.io/jobset-name") == lineage.key.name;
+    const bool is_of_part =
+        part.empty() || labels->get_string("jobset.sigs.k8s.io/replicatedjob-name") == part;
+    if (is_its && is_of_part && !is_over(*pod)) ++count;
   }
   return count;
 }

@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "tests/simulation/api_store.hh"
 #include "tests/simulation/script.hh"
@@ -25,9 +26,10 @@ class Expectation {
   Missing missing_running(const Lineage& lineage, const kube::Json& object) const;
   Missing missing_suspended(const Lineage& lineage, const kube::Json& object) const;
   Missing wrong_restarts(const Lineage& lineage, const kube::Json& object) const;
+  Missing wrong_size(const Lineage& lineage, const kube::Json& trainjob) const;
   Missing stale_mirror(const Lineage& lineage, const kube::Json& trainjob) const;
   Missing orphan() const;
-  int live_pods(const Lineage& lineage) const;
+  int live_pods(const Lineage& lineage, std::string_view part = {}) const;  // "": of all parts
 
   ApiStore& store_;
   const Script& script_;

@@ -58,6 +58,13 @@ class Writer {
       part.backoff_limit = chance_.between(1, 2);
       part.flakes = chance_.between(0, part.backoff_limit);
     }
+    lineage_.is_elastic = lineage_.is_trainjob && chance_.percent(30);
+    if (!lineage_.is_elastic) return;
+    Part& elastic = parts.back();
+    lineage_.least_nodes = chance_.between(1, elastic.pods);
+    lineage_.most_nodes = chance_.between(elastic.pods, 4);
+    elastic.backoff_limit = 0;  // the controller sets another one
+    elastic.flakes = chance_.below(3);
   }
 
   Json replicated_job(Part& part) {
@@ -126,7 +133,7 @@ class Writer {
   void choose_failures(Json& spec) {
     static const std::vector<std::string> kActions = {"FailJobSet", "RestartJobSet",
                                                       "RestartJobSetAndIgnoreMaxRestarts"};
-    const int desired = chance_.below(4);
+    const int desired = lineage_.is_elastic ? 0 : chance_.below(4);
     for (int i = 0; i < desired; ++i) lineage_.failures.push_back(any_failure());
     const bool has_policy = chance_.percent(80);
     const int limit = has_policy ? chance_.below(4) : 0;
@@ -219,7 +226,11 @@ class Writer {
       ask_for_restarts(spec, chance_.percent(50) ? job_spec : run_policy);
     const int nodes = lineage_.parts.back().pods;
     Json policy = Json::object({{"numNodes", 1}});
-    if (chance_.percent(50)) policy.set("torch", Json::object());
+    if (chance_.percent(50) || lineage_.is_elastic) policy.set("torch", Json::object());
+    if (lineage_.is_elastic)
+      policy["torch"].set("elasticPolicy", Json::object({{"minNodes", lineage_.least_nodes},
+                                                         {"maxNodes", lineage_.most_nodes},
+                                                         {"maxRestarts", 10}}));
     Json runtime_spec = Json::object({{"mlPolicy", std::move(policy)}});
     runtime_spec.set("template", Json::object({{"spec", std::move(spec)}}));
     // The job sets it, or its runtime.
@@ -325,7 +336,8 @@ Fate Script::decide(Chance& chance, const Json& pod, int failures) const {
     }
     if (is_failing_part || !part->is_awaited) return fate;  // until the attempt is over
   }
-  if (index == 0 && failures < part->flakes) {
+  const bool is_elastic = lineage->is_elastic && &*part == &lineage->parts.back();
+  if ((index == 0 || (is_elastic && chance.percent(50))) && failures < part->flakes) {
     fate.until_end = chance.wait(100, 1'000);
     fate.exit_code = 1;
     return fate;

@@ -24,7 +24,7 @@ struct Part {
   int jobs = 1;
   int pods = 1;
   int backoff_limit = 0;
-  int flakes = 0;           // failures of its first pod that its Job survives
+  int flakes = 0;           // failures that its Job survives, of its first pod if not elastic
   bool is_awaited = false;  // another one waits for its completion
   bool is_endless = false;  // it runs until a client stops it, and nothing waits for it
 };
@@ -45,8 +45,11 @@ struct Lineage {
   std::vector<Part> parts;
   std::vector<Failure> failures;  // failures of the first attempts; the one after them succeeds
   bool is_hanging = false;        // it never ends by itself
-  bool is_deleted = false;        // by its user, along the way
-  bool is_expiring = false;       // removed after its end
+  bool is_elastic = false;        // its last part has between these numbers of pods
+  int least_nodes = 0;
+  int most_nodes = 0;
+  bool is_deleted = false;   // by its user, along the way
+  bool is_expiring = false;  // removed after its end
   Ending ending = Ending::kComplete;
   std::string reason;  // the reason of a failure; "" if any reason is right
   int restarts = 0;

@@ -62,6 +62,7 @@ void Users::plan(const Lineage& lineage) {
   if (lineage.is_trainjob) plan_runtime(lineage);
   plan_queue(lineage);
   plan_mischief(lineage);
+  if (lineage.is_elastic) plan_sizes(lineage);
 }
 
 // Another client's object with a name that one of the job's children needs.
@@ -168,6 +169,13 @@ void Users::plan_mischief(const Lineage& lineage) {
   }
 }
 
+void Users::plan_sizes(const Lineage& lineage) {
+  for (int i = chance_.below(6); i > 0; --i) {
+    const int nodes = chance_.between(lineage.least_nodes, lineage.most_nodes);
+    at(any_time(), [this, &lineage, nodes] { scale(lineage, nodes); });
+  }
+}
+
 void Users::create(const kube::Resource& resource, Json object) {
   const auto key = ObjectMeta::of(object).key();
   if (store_.find(resource.plural, key)) return;
@@ -217,6 +225,15 @@ void Users::take_back_admission(const Lineage& lineage) {
   }
   trace_("takes back the admission of " + lineage.key.to_string());
   const Json spec = Json::object({{"runtimePatches", patches({})}});
+  store_.merge(Actor::kUser, kTrainJobs, lineage.key, Json::object({{"spec", spec}}), "");
+}
+
+// The rules of the CRD refuse another number while the status has no bounds.
+void Users::scale(const Lineage& lineage, int nodes) {
+  const Object object = store_.find("trainjobs", lineage.key);
+  if (!object || !object->get("status").find("elastic")) return;
+  trace_(fmt::format("scales {} to {}", lineage.key.to_string(), nodes));
+  const Json spec = Json::object({{"trainer", Json::object({{"numNodes", nodes}})}});
   store_.merge(Actor::kUser, kTrainJobs, lineage.key, Json::object({{"spec", spec}}), "");
 }
 

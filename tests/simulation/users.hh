@@ -26,12 +26,14 @@ class Users {
   void plan_runtime(const Lineage& lineage);
   void plan_queue(const Lineage& lineage);
   void plan_mischief(const Lineage& lineage);
+  void plan_sizes(const Lineage& lineage);
   void at(milliseconds when, std::function<void()> act);
   milliseconds any_time();
 
   void create(const kube::Resource& resource, kube::Json object);
   void set_suspended(const Lineage& lineage, bool is_suspended);
   void take_back_admission(const Lineage& lineage);
+  void scale(const Lineage& lineage, int nodes);
   void label(const Lineage& lineage);
   void remove(std::string_view plural, const kube::ObjectKey& key);
   void remove_any_child(const Lineage& lineage, std::string_view plural);
