@@ -2,13 +2,29 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
 
 #include "controller/cli/common_flags.hh"
 
 namespace trainer {
+namespace {
+
+// The words after `--` are no arguments that CLI11 knows of.
+struct UsageWithCommand : CLI::Formatter {
+  std::string make_usage(const CLI::App* app, std::string name) const override {
+    std::string usage = CLI::Formatter::make_usage(app, std::move(name));
+    usage.erase(usage.find_last_not_of('\n') + 1);
+    return usage + " [-- COMMAND...]\n";
+  }
+};
+
+}  // namespace
 
 void add_job_flags(CLI::App& command, JobFlags& flags) {
   constexpr int kMost = 100'000;
+  command.formatter(std::make_shared<UsageWithCommand>());
   command.add_option("--runtime", flags.runtime,
                      "ClusterTrainingRuntime, or TrainingRuntime/NAME; default: "
                      "torch-distributed for Python");
