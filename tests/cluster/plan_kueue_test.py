@@ -24,7 +24,7 @@ from plan_test import EXIT, TOLERATED  # noqa: E402
 wait_until = kueue_test.wait_until
 SCENES = int(os.environ.get("PLAN_QUEUES", "200" if harness.IS_LONG else "20"))
 SEED = int(os.environ.get("PLAN_SEED", "1"))
-BATCH = 20
+BATCH = 40
 QUEUES = "/apis/kueue.x-k8s.io/v1beta2"
 SPOT = {"key": "spot", "value": "yes", "effect": "NoSchedule"}
 # Each scene uses these flavors, the nodes that they mean, and these priorities.
@@ -227,8 +227,18 @@ def is_settled(api, scenes):
     return not any("Pending the preemption" in message(w) for w in workloads)
 
 
+def clear(api):
+    for name in FLAVORS:
+        api.call("DELETE", f"/api/v1/nodes/{name}")
+        api.call("DELETE", f"{QUEUES}/resourceflavors/{name}")
+    for name in PRIORITIES:
+        api.call("DELETE", f"{QUEUES}/workloadpriorityclasses/{name}")
+    wait_until("Kueue lets the flavors go", lambda: all(api.call("GET", f"{QUEUES}/resourceflavors/{name}")[0] == 404 for name in FLAVORS))
+
+
 def prepare(api):
     """Makes what all scenes share: nodes with room for every job, flavors and priorities."""
+    clear(api)
     for name, spec in FLAVORS.items():
         pool = spec["nodeLabels"]["pool"]
         room = {"cpu": "1000", "memory": "1000Gi", "pods": "1000"}
@@ -286,6 +296,7 @@ def test_what_fits_is_admitted(cluster):
         scenes, wrong = run_batch(api, cluster.namespace, range(first, min(first + BATCH, SEED + SCENES)))
         answers += ["preempts" if s.said["answer"] == "waits" and s.is_said() else s.said["answer"] for s in scenes]
         missed += wrong
+    clear(api)
     counts = {answer: answers.count(answer) for answer in sorted(set(answers))}
     print(f"     {len(answers)} queues, {len(answers) - len(missed)} as said: {counts}")
     for each in missed:
