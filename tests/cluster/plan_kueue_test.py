@@ -306,5 +306,39 @@ def test_what_fits_is_admitted(cluster):
     assert SCENES < 20 or all(counts.get(answer, 0) >= SCENES // 20 for answer in EXIT), counts
 
 
+def test_what_is_preempted_is_named(cluster):
+    kueue_test.install()
+    kueue.running()
+    api = Api(os.environ["KUBECONFIG"])
+    prepare(api)
+    scene = Scene(cluster.namespace, 0)
+    spec = {"namespaceSelector": {}, "queueingStrategy": "BestEffortFIFO", "preemption": {"withinClusterQueue": "LowerPriority"}}
+    scene.cohorts, scene.queues = [], [kueue.cluster_queue("preempting", {"plan-a": 2}, **spec)]
+    scene.before, scene.job = [preemptible("old", "plan-low")], preemptible(scene.name, "plan-high")
+    try:
+        scene.make(api)
+        submit(api, [scene], scene.before)
+        wait_until("the queue has counted its workload", lambda: is_settled(api, [scene]))
+        scene.plan()
+        submit(api, [scene], [scene.job])
+        wait_until("the job is admitted", lambda: is_admitted(workloads_of(api, cluster.namespace)[scene.name]))
+        assert not is_admitted(workloads_of(api, cluster.namespace)["old"])
+    finally:
+        remove(api, cluster.namespace, [scene])
+        clear(api)
+    said = scene.said["queue"].get("preempts")
+    assert said == [{"kind": "jobset", "namespace": cluster.namespace, "name": "old"}], scene.said
+    assert scene.said["answer"] == "waits", scene.said
+
+
+def preemptible(name, priority):
+    """A job that takes all of the quota."""
+    pod = {"restartPolicy": "Never", "tolerations": list(TOLERATED), "containers": [{"name": "c", "image": "localhost/none:1", "resources": {
+        "requests": {"cpu": "2"}}}]}
+    return {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": {
+        "name": name, "labels": {kueue.QUEUE: "preempting", kueue.PRIORITY: priority}}, "spec": {"replicatedJobs": [
+            {"name": "r", "replicas": 1, "template": {"spec": {"parallelism": 1, "completions": 1, "template": {"spec": pod}}}}]}}
+
+
 if __name__ == "__main__":
     harness.main(__file__)
