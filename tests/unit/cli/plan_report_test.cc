@@ -83,12 +83,12 @@ TEST_CASE("what Kueue would do follows the queue") {
   plan.roles = {{"node", {{"nvidia.com/gpu", "spot"}}}};
   plan.borrowed = {{"nvidia.com/gpu", "8"}};
   plan.preempts = {{"trainjob", "b", "old", std::nullopt}};
-  CHECK(plan_text(answer, "TrainJob b/j", kNow).find(
-            "  queue: q of ClusterQueue cq in cohort all, place 2 of 4 that wait\n"
-            "  node: flavor of nvidia.com/gpu spot\n"
-            "  it borrows nvidia.com/gpu 8\n"
-            "  it may preempt trainjob b/old\n"
-            "It waits:\n") != std::string::npos);
+  CHECK(plan_text(answer, "TrainJob b/j", kNow)
+            .find("  queue: q of ClusterQueue cq in cohort all, place 2 of 4 that wait\n"
+                  "  node: flavor of nvidia.com/gpu spot\n"
+                  "  it borrows nvidia.com/gpu 8\n"
+                  "  it may preempt trainjob b/old\n"
+                  "It waits:\n") != std::string::npos);
   CHECK(
       kube::print_json(plan_json(answer, "TrainJob b/j").get("queue")) ==
       R"({"borrowed":{"nvidia.com/gpu":"8"},"clusterQueue":"cq","cohort":"all","pending":3,"position":2,"preempts":[{"kind":"trainjob","name":"old","namespace":"b"}],"roles":[{"flavors":{"nvidia.com/gpu":"spot"},"role":"node"}]})");
