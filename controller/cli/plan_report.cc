@@ -40,6 +40,32 @@ std::string_view sentence_of(Verdict verdict) {
   return {};
 }
 
+std::string pairs_text(const std::vector<std::pair<std::string, std::string>>& pairs,
+                       std::string_view between) {
+  std::vector<std::string> texts;
+  for (const auto& [first, second] : pairs)
+    texts.push_back(fmt::format("{}{}{}", first, between, second));
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
+// Returns what Kueue would do with the job, behind the name of its queue.
+std::string queue_text(const PlanAnswer& answer) {
+  if (!answer.queue_plan) return {};
+  const fit::QueuePlan& plan = *answer.queue_plan;
+  std::string text = fmt::format(" of ClusterQueue {}", plan.cluster_queue);
+  if (!plan.cohort.empty()) text += fmt::format(" in cohort {}", plan.cohort);
+  if (plan.position > 0)
+    text += fmt::format(", place {} of {} that wait", plan.position, plan.pending + 1);
+  for (const auto& [role, flavors] : plan.roles)
+    if (!flavors.empty())
+      text += fmt::format("\n  {}: flavor of {}", role, pairs_text(flavors, " "));
+  if (!plan.borrowed.empty())
+    text += fmt::format("\n  it borrows {}", pairs_text(plan.borrowed, " "));
+  for (const fit::Holder& each : plan.preempts)
+    text += fmt::format("\n  it may preempt {} {}/{}", each.kind, each.ns, each.name);
+  return text;
+}
+
 std::string asked_text(const PlanAnswer& answer, std::string_view title) {
   std::vector<std::string> sums{count_of_pods(answer.pods)};
   for (const auto& [name, count] : answer.devices)
@@ -55,7 +81,8 @@ std::string asked_text(const PlanAnswer& answer, std::string_view title) {
   }
   if (answer.gang_minimum > 0)
     text += fmt::format("  gang: {} start together, or none\n", count_of_pods(answer.gang_minimum));
-  if (!answer.queue.empty()) text += fmt::format("  queue: {}\n", answer.queue);
+  if (!answer.queue.empty())
+    text += fmt::format("  queue: {}{}\n", answer.queue, queue_text(answer));
   return text;
 }
 
@@ -97,6 +124,23 @@ Json pairs_json(const std::vector<std::pair<std::string, std::string>>& pairs) {
   Json object = Json::object();
   for (const auto& [name, value] : pairs) object.set(name, value);
   return object;
+}
+
+Json queue_json(const fit::QueuePlan& plan) {
+  Json item = Json::object({{"clusterQueue", plan.cluster_queue}, {"pending", plan.pending}});
+  if (!plan.cohort.empty()) item.set("cohort", plan.cohort);
+  if (plan.position > 0) item.set("position", plan.position);
+  Json::Array roles;
+  for (const auto& [role, flavors] : plan.roles)
+    roles.push_back(Json::object({{"role", role}, {"flavors", pairs_json(flavors)}}));
+  item.set("roles", std::move(roles));
+  if (!plan.borrowed.empty()) item.set("borrowed", pairs_json(plan.borrowed));
+  Json::Array preempts;
+  for (const fit::Holder& each : plan.preempts)
+    preempts.push_back(
+        Json::object({{"kind", each.kind}, {"namespace", each.ns}, {"name", each.name}}));
+  if (!preempts.empty()) item.set("preempts", std::move(preempts));
+  return item;
 }
 
 Json roles_json(const PlanAnswer& answer) {
@@ -170,13 +214,15 @@ Json plan_json(const PlanAnswer& answer, std::string_view title) {
   if (answer.gang_minimum > 0) asked.set("gangMinimum", answer.gang_minimum);
   if (!answer.queue.empty()) asked.set("queue", answer.queue);
   Json::Array undecided(answer.undecided.begin(), answer.undecided.end());
-  return Json::object({{"job", title},
-                       {"answer", name_of(answer.verdict)},
-                       {"asked", std::move(asked)},
-                       {"nodes", nodes_json(answer)},
-                       {"reasons", reasons_json(answer)},
-                       {"waitingPods", answer.waiting_pods},
-                       {"undecided", std::move(undecided)}});
+  Json report = Json::object({{"job", title},
+                              {"answer", name_of(answer.verdict)},
+                              {"asked", std::move(asked)},
+                              {"nodes", nodes_json(answer)},
+                              {"reasons", reasons_json(answer)},
+                              {"waitingPods", answer.waiting_pods},
+                              {"undecided", std::move(undecided)}});
+  if (answer.queue_plan) report.set("queue", queue_json(*answer.queue_plan));
+  return report;
 }
 
 }  // namespace trainer

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "controller/cli/cluster.hh"
+#include "controller/cli/read_queue.hh"
 #include "controller/cli/renderer.hh"
 #include "kube/client/url.hh"
 #include "kube/model/resources.hh"
@@ -49,41 +50,8 @@ std::vector<fit::JobLabel> job_labels_of(const Registry& registry) {
   return labels;
 }
 
-// Returns an object of Kueue in the first version that is served.
-Task<Result<Json>> get_of_kueue(kube::ApiClient& client, std::string plural, std::string kind,
-                                kube::ObjectKey key) {
-  Result<Json> found = Json();
-  for (const char* version : {"v1beta2", "v1beta1"}) {
-    kube::Resource resource{"kueue.x-k8s.io", version, plural, kind, !key.ns.empty()};
-    found = co_await client.get(std::move(resource), key);
-    if (found || found.error().code != ErrorCode::kNotFound) break;
-  }
-  co_return found;
-}
-
-std::string reason_unread(const kube::Error& error) {
-  if (error.code == ErrorCode::kForbidden) return "forbidden";
-  return error.code == ErrorCode::kNotFound ? "not found" : error.message;
-}
-
-Task<void> read_queue(kube::ApiClient& client, const fit::Asked& asked, fit::Snapshot& snapshot) {
-  kube::ObjectKey key{asked.ns, asked.queue};
-  const auto local = co_await get_of_kueue(client, "localqueues", "LocalQueue", std::move(key));
-  if (!local) {
-    snapshot.queue_unread = reason_unread(local.error());
-    co_return;
-  }
-  kube::ObjectKey above{"", std::string(local->get("spec").get_string("clusterQueue"))};
-  const auto queue =
-      co_await get_of_kueue(client, "clusterqueues", "ClusterQueue", std::move(above));
-  if (queue)
-    snapshot.queue = fit::ClusterQueue::read(*queue, snapshot.resources);
-  else
-    snapshot.queue_unread = reason_unread(queue.error());
-}
-
 Task<Result<fit::Snapshot>> read_snapshot(kube::ApiClient& client, const Registry& registry,
-                                          const fit::Asked& asked) {
+                                          const fit::Asked& asked, PlannedJob job) {
   fit::SnapshotReader reader(fit::ResourceTable(fit::resources_of(asked)),
                              fit::label_keys_of(asked), job_labels_of(registry));
   std::function<void(std::string_view)> add = [&reader](std::string_view text) {
@@ -107,7 +75,8 @@ Task<Result<fit::Snapshot>> read_snapshot(kube::ApiClient& client, const Registr
   snapshot.nodes_unread = *nodes;
   snapshot.pods_unread = std::move(pods_unread);
   snapshot.quotas_unread = *quotas;
-  if (!asked.queue.empty() && !asked.is_admitted) co_await read_queue(client, asked, snapshot);
+  if (!asked.queue.empty() && !asked.is_admitted)
+    co_await read_queue(client, asked, std::move(job), snapshot);
   co_return snapshot;
 }
 
@@ -169,8 +138,10 @@ void set_namespace(Json& document, const std::string& ns) {
 
 Task<Result<fit::PlanAnswer>> read_plan(kube::ApiClient& client, const Registry& registry,
                                         PlanQuery query) {
-  const fit::Asked asked = fit::read_asked(query.objects, query.running);
-  const auto snapshot = co_await read_snapshot(client, registry, asked);
+  fit::Asked asked = fit::read_asked(query.objects, query.running);
+  if (!query.job.queue.empty()) asked.queue = query.job.queue;
+  if (!query.job.priority_class.empty()) asked.priority_class = query.job.priority_class;
+  const auto snapshot = co_await read_snapshot(client, registry, asked, query.job);
   if (!snapshot) co_return tl::unexpected(snapshot.error());
   fit::PlanAnswer answer = fit::plan_fit(asked, *snapshot);
   for (fit::Reason& reason : answer.reasons)
@@ -206,13 +177,19 @@ Task<Result<fit::PlanAnswer>> read_stored_plan(kube::ApiClient& client, const Re
   Renderer renderer({.has_jobs = true}, Configuration(), registry, console);
   const auto added = co_await add_runtimes(client, renderer, kube::ObjectMeta::of(object).ns);
   if (!added) co_return tl::unexpected(added.error());
+  const auto meta = kube::ObjectMeta::of(object);
+  PlannedJob job;
+  job.read_labels(object);
+  job.kind = kind.controller.resource().kind;
+  job.name = meta.name;
+  job.created = meta.creation_timestamp;
   renderer.render_stored(kind.controller.resource(), std::move(object));
   auto objects = objects_of(renderer);
   if (!objects) {
     console.err.flush();
     co_return kube::fail(ErrorCode::kInvalid, "{}{}", messages.str(), objects.error().message);
   }
-  PlanQuery query{std::move(*objects), std::move(pods)};
+  PlanQuery query{std::move(*objects), std::move(pods), std::move(job)};
   co_return co_await read_plan(client, registry, std::move(query));
 }
 

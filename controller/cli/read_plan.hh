@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "controller/cli/console.hh"
+#include "controller/cli/read_queue.hh"
 #include "controller/registration/kind_registration.hh"
 #include "kube/client/api_client.hh"
 #include "runtimes/fit/plan_fit.hh"
@@ -17,6 +18,7 @@ struct PlanQuery {
   std::vector<kube::Json> objects;
   // Pods of the job that exist already: those with a node are not asked for.
   std::vector<kube::Json> running;
+  PlannedJob job;
 };
 
 // Reads nodes, pods and quotas, page by page, and compares the job with them. The answer names what

@@ -3,95 +3,242 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
-#include "kube/model/saturating.hh"
+#include "kube/model/text.hh"
+#include "runtimes/fit/flavor_assigner.hh"
+#include "runtimes/fit/kueue_order.hh"
+#include "runtimes/fit/preemption.hh"
 
 namespace trainer::fit {
 namespace {
 
-Amounts sum_of(const Asked& asked, const ResourceTable& table) {
-  Amounts sums(table.size(), 0);
-  for (const Role& role : asked.roles) {
-    Amounts amounts = table.read(role.pod.requests);
-    amounts[ResourceTable::kPods] = 1;
-    for (std::size_t i = 0; i < sums.size(); ++i)
-      sums[i] = kube::saturating_add(sums[i], kube::saturating_multiply(amounts[i], role.pods));
+Holder holder_of(const QueuedWorkload& workload) {
+  const bool has_owner = !workload.owner_name.empty();
+  return {has_owner ? kube::to_lower(workload.owner_kind) : "workload", workload.ns,
+          has_owner ? workload.owner_name : workload.name, workload.reserved_since};
+}
+
+std::string name_of(const QueuedWorkload& workload) {
+  const Holder holder = holder_of(workload);
+  return fmt::format("{} {}/{}", holder.kind, holder.ns, holder.name);
+}
+
+class Answerer {
+ public:
+  Answerer(const Asked& asked, const KueueState& state, const ClusterQueue& queue)
+      : asked_(asked), state_(state), queue_(queue) {
+    job_.queue = &queue;
+    job_.roles = &asked.roles;
+    job_.priority = state.priority;
+    // A job that is not in the cluster will be younger than all others.
+    job_.created = state.job_created.value_or(kube::Time::from_seconds(INT64_MAX / 2'000'000));
+    answer_.plan.cluster_queue = queue.name;
+    answer_.plan.cohort = queue.cohort;
+    answer_.roles = asked.roles;
   }
-  return sums;
-}
 
-// One resource of one flavor.
-Verdict compare(const ClusterQueue& queue, const ClusterQueue::Flavor& flavor, std::size_t index,
-                std::int64_t asked) {
-  const std::int64_t nominal = flavor.nominal[index];
-  const std::int64_t after = kube::saturating_add(flavor.reserved[index], asked);
-  if (after <= nominal) return Verdict::kFits;
-  if (!queue.has_cohort) return asked <= nominal ? Verdict::kWaits : Verdict::kNever;
-  const auto& borrowing = flavor.borrowing[index];
-  const std::int64_t most = kube::saturating_add(nominal, borrowing.value_or(0));
-  if (!borrowing || after <= most) return Verdict::kUnknown;
-  return asked <= most ? Verdict::kWaits : Verdict::kNever;
-}
+  QueueAnswer run() {
+    const auto optimistic = state_.tree(true);
+    const auto pessimistic = state_.tree(false);
+    const auto empty = state_.empty_tree();
+    if (!optimistic || !pessimistic || !empty) {
+      refuse(Verdict::kWaits, "its cohort is a parent of itself");
+      return std::move(answer_);
+    }
+    const QueuePosition position = position_of(state_, job_, asked_.ns);
+    answer_.plan.position = position.position;
+    answer_.plan.pending = position.pending;
+    const Assignment best = assign_flavors(state_, *optimistic, job_, true);
+    const Assignment worst = assign_flavors(state_, *pessimistic, job_, false);
+    const bool is_never = assign_flavors(state_, *empty, job_, true).mode == FlavorMode::kNoFit;
+    if (is_never)
+      refuse_flavors(Verdict::kNever, best, *optimistic);
+    else if (best.mode != FlavorMode::kFit)
+      wait(best, *optimistic);
+    else if (worst.mode != FlavorMode::kFit)
+      refuse_flavors(Verdict::kUnknown, worst, *pessimistic);
+    else
+      ask_order(position, *optimistic, best);
+    if (!is_never && best.mode != FlavorMode::kNoFit) add_flavors(best, *optimistic);
+    check_queue();
+    add_undecided();
+    return std::move(answer_);
+  }
 
-QueueAnswer ask_flavor(const ClusterQueue& queue, const ClusterQueue::Group& group,
-                       const ClusterQueue::Flavor& flavor, const Amounts& sums,
-                       const ResourceTable& table) {
-  QueueAnswer answer;
-  for (std::size_t i = 0; i < sums.size(); ++i) {
-    if (!group.covers[i] || sums[i] == 0) continue;
-    const Verdict verdict = compare(queue, flavor, i, sums[i]);
-    if (verdict <= answer.verdict) continue;
-    answer.verdict = verdict;
-    Reason reason;
+ private:
+  void add_reason(Verdict verdict, Reason reason) {
+    const bool is_worse = verdict > answer_.verdict;
+    answer_.verdict = std::max(answer_.verdict, verdict);
     reason.rule = "ClusterQueue";
-    reason.message = fmt::format(
-        "the flavor {} of {} has a quota of {} {}, {} are reserved, and the job asks for {}",
-        flavor.name, queue.name, table.print(i, flavor.nominal[i]), table.name(i),
-        table.print(i, flavor.reserved[i]), table.print(i, sums[i]));
-    if (verdict == Verdict::kUnknown)
-      reason.change = "it may borrow the rest from its cohort, as far as others leave it";
-    else if (verdict == Verdict::kWaits && queue.pending > 0)
-      reason.change = fmt::format("{} workload{} in this queue", queue.pending,
-                                  queue.pending == 1 ? " waits" : "s wait");
-    answer.reason = std::move(reason);
+    answer_.reasons.insert(is_worse ? answer_.reasons.begin() : answer_.reasons.end(),
+                           std::move(reason));
   }
-  return answer;
-}
 
-QueueAnswer refusal(const ClusterQueue& queue, Verdict verdict, std::string_view what) {
-  Reason reason;
-  reason.rule = "ClusterQueue";
-  reason.message = fmt::format("{} {}", queue.name, what);
-  return {verdict, std::move(reason)};
-}
+  void refuse(Verdict verdict, std::string_view what) {
+    Reason reason;
+    reason.message = fmt::format("{} {}", queue_.name, what);
+    add_reason(verdict, std::move(reason));
+  }
+
+  // Things that do not depend on quota.
+  void check_queue() {
+    if (!queue_.inactive.empty()) refuse(Verdict::kWaits, queue_.inactive);
+    if (!state_.local_queue_inactive.empty()) {
+      Reason reason;
+      reason.message =
+          fmt::format("the LocalQueue {} {}", asked_.queue, state_.local_queue_inactive);
+      add_reason(Verdict::kWaits, std::move(reason));
+    }
+    if (queue_.namespaces.matches(state_.namespace_labels.value_or(kube::StringMap()))) return;
+    if (state_.namespace_labels || queue_.namespaces.is_absent)
+      refuse(Verdict::kNever,
+             fmt::format("takes no jobs of the namespace {} (namespaceSelector)", asked_.ns));
+    else
+      refuse(Verdict::kUnknown, fmt::format("takes jobs of some namespaces only, and the labels of "
+                                            "the namespace {} could not be read",
+                                            asked_.ns));
+  }
+
+  // Each flavor that was tried has a reason of its own.
+  void refuse_flavors(Verdict verdict, const Assignment& assignment, const QuotaTree& tree) {
+    for (const FlavorObstacle& obstacle : assignment.obstacles) {
+      Reason reason;
+      reason.role = asked_.roles.size() > 1 ? obstacle.role : "";
+      reason.message = obstacle.message;
+      reason.change = obstacle.change;
+      if (verdict == Verdict::kUnknown && reason.change.empty())
+        reason.change = "what could not be read decides it";
+      if (verdict == Verdict::kWaits && obstacle.at) add_holders(*obstacle.at, tree, reason);
+      add_reason(verdict, std::move(reason));
+    }
+    if (assignment.obstacles.empty()) refuse(verdict, "has no flavor for the job");
+  }
+
+  void add_holders(const FlavorResource& at, const QuotaTree& tree, Reason& reason) const {
+    std::vector<const QueuedWorkload*> using_it;
+    for (const QueuedWorkload& each : state_.workloads)
+      if (!each.is_waiting() && amount_of(each.usage, at) > 0 &&
+          tree.find_queue(each.cluster_queue) != QuotaTree::kNone)
+        using_it.push_back(&each);
+    std::ranges::stable_sort(using_it, {}, &QueuedWorkload::reserved_since);
+    for (const QueuedWorkload* each : using_it) {
+      if (reason.holders.size() == kMaxHolders) break;
+      reason.holders.push_back(
+          {holder_of(*each), each->pods,
+           fmt::format("{} {}", state_.resources.print(at.resource, amount_of(each->usage, at)),
+                       state_.resources.name(at.resource)),
+           std::nullopt});
+    }
+    reason.more_holders = static_cast<std::int64_t>(using_it.size() - reason.holders.size());
+  }
+
+  void wait(const Assignment& assignment, const QuotaTree& tree) {
+    refuse_flavors(Verdict::kWaits, assignment, tree);
+    if (assignment.is_preempting())
+      for (const QueuedWorkload* each :
+           find_targets(state_, tree, job_, assignment.usage, assignment.scarce()))
+        answer_.plan.preempts.push_back(holder_of(*each));
+    if (answer_.plan.preempts.empty()) return;
+    Reason reason;
+    reason.message = fmt::format(
+        "Kueue may preempt {} other workload{} for the job, by the policies of {}",
+        answer_.plan.preempts.size(), answer_.plan.preempts.size() == 1 ? "" : "s", queue_.name);
+    add_reason(Verdict::kWaits, std::move(reason));
+  }
+
+  // There is enough for the job, unless others come first.
+  void ask_order(const QueuePosition& position, const QuotaTree& tree,
+                 const Assignment& assignment) {
+    if (queue_.is_strict && position.position != 1) {
+      const bool is_known = position.position > 0;
+      refuse(is_known ? Verdict::kWaits : Verdict::kUnknown,
+             fmt::format("is a StrictFIFO queue, and {} {} before the job",
+                         is_known ? position.position - 1 : position.pending,
+                         !is_known                ? "workloads may wait"
+                         : position.position == 2 ? "workload waits"
+                                                  : "workloads wait"));
+    }
+    if (!state_.workloads_unread.empty()) {
+      const bool may_be_kept = std::ranges::any_of(state_.queues, [&](const ClusterQueue& each) {
+        return &each != &queue_ && each.is_strict && each.pending > 0 &&
+               tree.find_queue(each.name) != QuotaTree::kNone;
+      });
+      if (may_be_kept)
+        refuse(Verdict::kUnknown, "has a cohort in which workloads of a StrictFIFO queue wait");
+      return;
+    }
+    if (const auto earlier = find_earlier(state_, tree, job_, assignment))
+      refuse(Verdict::kWaits,
+             fmt::format("has enough, but what {} of the StrictFIFO queue {} waits "
+                         "for is kept free in the cohort",
+                         name_of(*earlier), earlier->cluster_queue));
+  }
+
+  void add_flavors(const Assignment& assignment, const QuotaTree& tree) {
+    for (std::size_t i = 0; i < assignment.roles.size(); ++i) {
+      Role& role = answer_.roles[i];
+      QueuePlan::Flavors flavors;
+      for (const auto& [resource, choice] : assignment.roles[i]) {
+        flavors.emplace_back(state_.resources.name(resource), choice.flavor);
+        const ResourceFlavor* flavor = state_.find_flavor(choice.flavor);
+        if (flavor == nullptr) continue;
+        for (const auto& [key, value] : flavor->labels) role.pod.node_selector[key] = value;
+        std::ranges::copy(flavor->tolerations, std::back_inserter(role.pod.tolerations));
+        if (!flavor->topology.empty()) topologies_.insert(flavor->topology);
+      }
+      answer_.plan.roles.emplace_back(role.name, std::move(flavors));
+    }
+    const QuotaTree::Index own = tree.find_queue(queue_.name);
+    for (const auto& [at, amount] : assignment.usage) {
+      const std::int64_t over =
+          amount_of(tree.node(own).usage, at) + amount - tree.quota(own, at).nominal;
+      if (over <= 0) continue;
+      answer_.plan.borrowed.emplace_back(
+          state_.resources.name(at.resource),
+          state_.resources.print(at.resource, std::min(over, amount)));
+    }
+  }
+
+  void add_undecided() {
+    const auto add = [this](std::string text) { answer_.undecided.push_back(std::move(text)); };
+    for (const std::string& check : queue_.checks)
+      add(fmt::format("the admission check {} of {} decides, too", check, queue_.name));
+    for (const std::string& topology : topologies_)
+      add(fmt::format("Kueue chooses the nodes in the topology {}, which is not computed",
+                      topology));
+    if (!queue_.cohort.empty() && !state_.cohort_unread.empty())
+      add(fmt::format("{}, so the cohort {} was not compared", state_.cohort_unread,
+                      queue_.cohort));
+    if (!state_.flavors_unread.empty())
+      add(fmt::format("{}, so the flavors' node labels and taints were not compared",
+                      state_.flavors_unread));
+    if (!state_.workloads_unread.empty())
+      add(fmt::format("{}, so preemption and the order of the queue were not compared",
+                      state_.workloads_unread));
+    if (!state_.priority_unread.empty())
+      add(fmt::format("{}, so the job's priority in the queue counts as 0",
+                      state_.priority_unread));
+  }
+
+  const Asked& asked_;
+  const KueueState& state_;
+  const ClusterQueue& queue_;
+  Contender job_;
+  QueueAnswer answer_;
+  std::set<std::string> topologies_;
+};
 
 }  // namespace
 
-QueueAnswer kueue_quota(const Asked& asked, const ResourceTable& resources,
-                        const ClusterQueue& queue) {
-  if (queue.is_stopped) return refusal(queue, Verdict::kWaits, "admits nothing (stopPolicy)");
-  const Amounts sums = sum_of(asked, resources);
-  for (std::size_t i = 0; i < sums.size(); ++i) {
-    const bool is_covered = std::ranges::any_of(
-        queue.groups, [i](const ClusterQueue::Group& group) { return group.covers[i]; });
-    if (sums[i] > 0 && !is_covered && i != ResourceTable::kPods)
-      return refusal(queue, Verdict::kNever,
-                     fmt::format("has no quota of {}, and the job asks for {}", resources.name(i),
-                                 resources.print(i, sums[i])));
+QueueAnswer kueue_quota(const Asked& asked, const KueueState& state) {
+  const ClusterQueue* queue = state.find_queue(state.queue);
+  if (queue == nullptr) {
+    QueueAnswer answer;
+    answer.roles = asked.roles;
+    return answer;
   }
-  QueueAnswer worst;
-  for (const ClusterQueue::Group& group : queue.groups) {
-    std::optional<QueueAnswer> best;
-    for (const ClusterQueue::Flavor& flavor : group.flavors) {
-      QueueAnswer its = ask_flavor(queue, group, flavor, sums, resources);
-      if (!best || its.verdict < best->verdict) best = std::move(its);
-    }
-    // Kueue chooses a flavor for each role.
-    if (best && asked.roles.size() > 1 && group.flavors.size() > 1)
-      best->verdict = std::min(best->verdict, Verdict::kUnknown);
-    if (best && best->verdict > worst.verdict) worst = std::move(*best);
-  }
-  return worst;
+  return Answerer(asked, state, *queue).run();
 }
 
 }  // namespace trainer::fit

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -183,13 +185,14 @@ void add_quotas(const Asked& asked, std::int64_t stage, const Snapshot& snapshot
 }
 
 // The queue comes before the nodes.
-void add_queue(const Asked& asked, const Snapshot& snapshot, PlanAnswer& answer) {
-  if (!snapshot.queue) return;
-  QueueAnswer its = kueue_quota(asked, snapshot.resources, *snapshot.queue);
-  if (!its.reason) return;
+void add_queue(QueueAnswer its, PlanAnswer& answer) {
+  answer.queue_plan = std::move(its.plan);
+  std::ranges::move(its.undecided, std::back_inserter(answer.undecided));
+  if (its.reasons.empty()) return;
   const bool is_worse = its.verdict >= answer.verdict;
   answer.reasons.insert(is_worse ? answer.reasons.begin() : answer.reasons.end(),
-                        std::move(*its.reason));
+                        std::make_move_iterator(its.reasons.begin()),
+                        std::make_move_iterator(its.reasons.end()));
   answer.verdict = std::max(answer.verdict, its.verdict);
   answer.nodes.clear();
 }
@@ -215,14 +218,11 @@ void add_asked(const Asked& asked, const ResourceTable& table, PlanAnswer& answe
 }
 
 void add_undecided(const Asked& asked, const Snapshot& snapshot, PlanAnswer& answer) {
-  if (!asked.queue.empty() && !asked.is_admitted)
+  if (!asked.queue.empty() && !asked.is_admitted && !snapshot.queue_unread.empty())
     answer.undecided.push_back(fmt::format(
-        "the queue {} of Kueue decides first: {}", asked.queue,
-        snapshot.queue_unread.empty()
-            ? std::string("the order of its jobs, preemption and the nodes of its flavors are not "
-                          "counted")
-            : fmt::format("localqueues or clusterqueues: {}, so its quota was not compared",
-                          snapshot.queue_unread)));
+        "the queue {} of Kueue decides first: localqueues or clusterqueues: {}, so its quota was "
+        "not compared",
+        asked.queue, snapshot.queue_unread));
   if (!snapshot.nodes_unread.empty())
     answer.undecided.push_back(
         fmt::format("nodes: {}, so only quotas were compared", snapshot.nodes_unread));
@@ -239,27 +239,7 @@ void add_undecided(const Asked& asked, const Snapshot& snapshot, PlanAnswer& ans
         answer.undecided.push_back(fmt::format("{}: {}", role.name, text));
 }
 
-}  // namespace
-
-std::string name_of(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::kFits:
-      return "now";
-    case Verdict::kUnknown:
-      return "unknown";
-    case Verdict::kWaits:
-      return "waits";
-    case Verdict::kNever:
-      return "never";
-  }
-  return {};
-}
-
-PlanAnswer plan_fit(const Asked& asked, const Snapshot& snapshot) {
-  PlanAnswer answer;
-  answer.waiting_pods = snapshot.waiting_pods;
-  add_asked(asked, snapshot.resources, answer);
-  add_undecided(asked, snapshot, answer);
+void plan_stages(const Asked& asked, const Snapshot& snapshot, PlanAnswer& answer) {
   std::int64_t most = -1;
   bool is_tight = false;
   for (std::int64_t stage = 0; stage < asked.stages; ++stage) {
@@ -280,7 +260,37 @@ PlanAnswer plan_fit(const Asked& asked, const Snapshot& snapshot) {
     answer.undecided.push_back(
         "the pods fit if they are packed, the largest first; kube-scheduler may spread small ones "
         "so that a large one finds no node");
-  add_queue(asked, snapshot, answer);
+}
+
+}  // namespace
+
+std::string name_of(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kFits:
+      return "now";
+    case Verdict::kUnknown:
+      return "unknown";
+    case Verdict::kWaits:
+      return "waits";
+    case Verdict::kNever:
+      return "never";
+  }
+  return {};
+}
+
+PlanAnswer plan_fit(const Asked& given, const Snapshot& snapshot) {
+  PlanAnswer answer;
+  answer.waiting_pods = snapshot.waiting_pods;
+  Asked asked = given;
+  std::optional<QueueAnswer> queue;
+  if (snapshot.kueue) {
+    queue = kueue_quota(asked, *snapshot.kueue);
+    asked.roles = std::move(queue->roles);
+  }
+  add_asked(asked, snapshot.resources, answer);
+  add_undecided(asked, snapshot, answer);
+  plan_stages(asked, snapshot, answer);
+  if (queue) add_queue(std::move(*queue), answer);
   return answer;
 }
 

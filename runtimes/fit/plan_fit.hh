@@ -55,6 +55,20 @@ struct RoleRequest {
   std::vector<std::pair<std::string, std::string>> requests;  // resource and amount, of each pod
 };
 
+// This is how Kueue would deal with the job.
+struct QueuePlan {
+  using Flavors = std::vector<std::pair<std::string, std::string>>;  // resource and flavor
+  std::string cluster_queue;
+  std::string cohort;  // "" for none
+  // The job's place among the workloads that wait in the ClusterQueue, and how many they are
+  // without it. 0: not known.
+  std::int64_t position = 0;
+  std::int64_t pending = 0;
+  std::vector<std::pair<std::string, Flavors>> roles;         // empty if no flavor has enough
+  std::vector<std::pair<std::string, std::string>> borrowed;  // resource and amount
+  std::vector<Holder> preempts;  // the jobs that Kueue would preempt for it
+};
+
 struct PlanAnswer {
   Verdict verdict = Verdict::kFits;
   std::vector<RoleRequest> roles;
@@ -62,9 +76,10 @@ struct PlanAnswer {
   std::vector<std::pair<std::string, std::int64_t>> devices;  // in sum
   std::int64_t gang_minimum = 0;
   std::string queue;
-  std::vector<NodeShare> nodes;   // the nodes that take pods; only for kFits
-  std::vector<Reason> reasons;    // the first one decided
-  std::int64_t waiting_pods = 0;  // pods of the cluster without a node
+  std::optional<QueuePlan> queue_plan;  // set if the ClusterQueue could be read
+  std::vector<NodeShare> nodes;         // the nodes that take pods; only for kFits
+  std::vector<Reason> reasons;          // the first one decided
+  std::int64_t waiting_pods = 0;        // pods of the cluster without a node
   std::vector<std::string> undecided;
 };
 

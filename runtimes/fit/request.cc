@@ -58,11 +58,7 @@ std::vector<SpreadConstraint> read_spread(const Json& spec, const kube::StringMa
 
 std::vector<Toleration> read_tolerations(const Json& spec) {
   std::vector<Toleration> all;
-  for (const Json& item : spec.get_array("tolerations")) {
-    all.push_back({std::string(item.get_string("key")),
-                   std::string(item.get_string("operator", "Equal")),
-                   std::string(item.get_string("value")), std::string(item.get_string("effect"))});
-  }
+  for (const Json& item : spec.get_array("tolerations")) all.push_back(Toleration::read(item));
   // Admission gives them to each pod.
   for (const char* key : {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"})
     all.push_back({key, "Exists", "", "NoExecute"});
@@ -142,6 +138,13 @@ Taint Taint::read(const Json& taint) {
 std::string Taint::to_string() const {
   return value.empty() ? fmt::format("{}:{}", key, effect)
                        : fmt::format("{}={}:{}", key, value, effect);
+}
+
+Toleration Toleration::read(const Json& toleration) {
+  return {std::string(toleration.get_string("key")),
+          std::string(toleration.get_string("operator", "Equal")),
+          std::string(toleration.get_string("value")),
+          std::string(toleration.get_string("effect"))};
 }
 
 bool Toleration::tolerates(const Taint& taint) const {

@@ -30,6 +30,7 @@ struct Toleration {
   std::string value;
   std::string effect;
 
+  static Toleration read(const kube::Json& toleration);
   bool tolerates(const Taint& taint) const;
   friend bool operator==(const Toleration&, const Toleration&) = default;
 };

@@ -16,7 +16,7 @@
 #include "kube/model/meta.hh"
 #include "kube/model/time.hh"
 #include "runtimes/fit/amounts.hh"
-#include "runtimes/fit/cluster_queue.hh"
+#include "runtimes/fit/kueue_state.hh"
 #include "runtimes/fit/request.hh"
 
 namespace trainer::fit {
@@ -68,8 +68,8 @@ struct Snapshot {
   std::vector<PodGroup> groups;
   std::vector<Holder> holders;
   std::vector<Quota> quotas;
-  std::optional<ClusterQueue> queue;  // the job's, if it has one
-  std::int64_t waiting_pods = 0;      // pods without a node
+  std::optional<KueueState> kueue;  // set if the job has a queue
+  std::int64_t waiting_pods = 0;    // pods without a node
   // The reason why these could not be read; "" if they were read.
   std::string nodes_unread;
   std::string pods_unread;

@@ -72,6 +72,28 @@ TEST_CASE("a job that waits names who has what it lacks") {
         "  something\n");
 }
 
+TEST_CASE("what Kueue would do follows the queue") {
+  fit::PlanAnswer answer = waiting();
+  answer.queue_plan.emplace();
+  fit::QueuePlan& plan = *answer.queue_plan;
+  plan.cluster_queue = "cq";
+  plan.cohort = "all";
+  plan.position = 2;
+  plan.pending = 3;
+  plan.roles = {{"node", {{"nvidia.com/gpu", "spot"}}}};
+  plan.borrowed = {{"nvidia.com/gpu", "8"}};
+  plan.preempts = {{"trainjob", "b", "old", std::nullopt}};
+  CHECK(plan_text(answer, "TrainJob b/j", kNow)
+            .find("  queue: q of ClusterQueue cq in cohort all, place 2 of 4 that wait\n"
+                  "  node: flavor of nvidia.com/gpu spot\n"
+                  "  it borrows nvidia.com/gpu 8\n"
+                  "  it may preempt trainjob b/old\n"
+                  "It waits:\n") != std::string::npos);
+  CHECK(
+      kube::print_json(plan_json(answer, "TrainJob b/j").get("queue")) ==
+      R"({"borrowed":{"nvidia.com/gpu":"8"},"clusterQueue":"cq","cohort":"all","pending":3,"position":2,"preempts":[{"kind":"trainjob","name":"old","namespace":"b"}],"roles":[{"flavors":{"nvidia.com/gpu":"spot"},"role":"node"}]})");
+}
+
 TEST_CASE("the value has the numbers") {
   const Json value = plan_json(waiting(), "TrainJob b/j");
   CHECK(value.get_string("answer") == "waits");

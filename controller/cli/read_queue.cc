@@ -1,0 +1,267 @@
+#include "controller/cli/read_queue.hh"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "controller/cli/cluster.hh"
+#include "kube/client/url.hh"
+#include "kube/model/json_text.hh"
+#include "kube/model/resources.hh"
+#include "runtimes/views/labels.hh"
+
+namespace trainer {
+namespace {
+
+using fit::KueueState;
+using kube::ErrorCode;
+using kube::Json;
+using kube::Result;
+using kube::Task;
+
+constexpr std::string_view kGroup = "kueue.x-k8s.io";
+constexpr std::string_view kPriorityLabel = "kueue.x-k8s.io/priority-class";
+constexpr const char* kVersions[] = {"v1beta2", "v1beta1"};
+constexpr std::size_t kMaxPending = 16U << 20;  // bytes of the visibility API's answer
+constexpr kube::Milliseconds kLongestSilence{5'000};
+
+using Objects = Result<std::vector<Json>>;
+
+// Returns an object of Kueue in the first version that is served.
+Task<Result<Json>> get_of_kueue(kube::ApiClient& client, std::string plural, std::string kind,
+                                kube::ObjectKey key) {
+  Result<Json> found = Json();
+  for (const char* version : kVersions) {
+    kube::Resource resource{std::string(kGroup), version, plural, kind, !key.ns.empty()};
+    found = co_await client.get(std::move(resource), key);
+    if (found || found.error().code != ErrorCode::kNotFound) break;
+  }
+  co_return found;
+}
+
+// Returns all objects of a kind of Kueue, in all namespaces.
+Task<Objects> list_of_kueue(kube::ApiClient& client, std::string plural, std::string kind) {
+  Objects found = std::vector<Json>();
+  for (const char* version : kVersions) {
+    kube::Resource resource{std::string(kGroup), version, plural, kind, true};
+    found = co_await list_all(client, std::move(resource), "", "");
+    if (found || found.error().code != ErrorCode::kNotFound) break;
+  }
+  co_return found;
+}
+
+std::string reason_unread(const kube::Error& error) {
+  if (error.code == ErrorCode::kForbidden) return "forbidden";
+  return error.code == ErrorCode::kNotFound ? "not found" : error.message;
+}
+
+std::string name_unread(std::string_view plural, const kube::Error& error) {
+  return fmt::format("{}: {}", plural, reason_unread(error));
+}
+
+// These objects are read before it is known which resources they have quotas of.
+struct QueueObjects {
+  std::vector<Json> queues;
+  std::vector<Json> cohorts;
+  std::string unread;
+};
+
+Task<QueueObjects> read_cohort(kube::ApiClient& client, Json own) {
+  QueueObjects read;
+  const Json& spec = own.get("spec");
+  const bool has_cohort =
+      !spec.get_string("cohort").empty() || !spec.get_string("cohortName").empty();
+  if (has_cohort) {
+    auto queues = co_await list_of_kueue(client, "clusterqueues", "ClusterQueue");
+    auto cohorts = co_await list_of_kueue(client, "cohorts", "Cohort");
+    if (!queues) read.unread = name_unread("clusterqueues", queues.error());
+    // An older Kueue has no Cohorts.
+    if (!cohorts && cohorts.error().code != ErrorCode::kNotFound)
+      read.unread = name_unread("cohorts", cohorts.error());
+    if (queues) read.queues = std::move(*queues);
+    if (cohorts) read.cohorts = std::move(*cohorts);
+  }
+  const std::string name(own.get("metadata").get_string("name"));
+  std::erase_if(read.queues, [&name](const Json& each) {
+    return each.get("metadata").get_string("name") == name;
+  });
+  read.queues.push_back(std::move(own));
+  co_return read;
+}
+
+KueueState make_state(const fit::Asked& asked, const QueueObjects& objects) {
+  KueueState state;
+  std::vector<std::string> names = fit::resources_of(asked);
+  for (const std::vector<Json>* list : {&objects.queues, &objects.cohorts})
+    for (const Json& each : *list)
+      std::ranges::move(fit::covered_resources(each), std::back_inserter(names));
+  state.resources = fit::ResourceTable(names);
+  for (const Json& each : objects.queues)
+    state.queues.push_back(fit::ClusterQueue::read(each, state.resources));
+  for (const Json& each : objects.cohorts)
+    state.cohorts.push_back(fit::Cohort::read(each, state.resources));
+  state.queue = state.queues.back().name;
+  state.cohort_unread = objects.unread;
+  return state;
+}
+
+// A Workload that waits names a LocalQueue, and that one has its ClusterQueue.
+Task<void> read_workloads(kube::ApiClient& client, KueueState& state) {
+  const auto queues = co_await list_of_kueue(client, "localqueues", "LocalQueue");
+  if (!queues) {
+    state.workloads_unread = name_unread("localqueues", queues.error());
+    co_return;
+  }
+  const auto workloads = co_await list_of_kueue(client, "workloads", "Workload");
+  if (!workloads) {
+    state.workloads_unread = name_unread("workloads", workloads.error());
+    co_return;
+  }
+  std::map<kube::ObjectKey, std::string> cluster_queues;
+  for (const Json& each : *queues) {
+    const auto meta = kube::ObjectMeta::of(each);
+    const Json& spec = each.get("spec");
+    if (spec.get_string("stopPolicy", "None") == "None")
+      cluster_queues[{meta.ns, meta.name}] = spec.get_string("clusterQueue");
+  }
+  for (const Json& each : *workloads) {
+    auto read = fit::QueuedWorkload::read(each, state.resources);
+    if (!read) continue;
+    const auto at = cluster_queues.find({read->ns, read->queue});
+    if (read->is_waiting() && at != cluster_queues.end()) read->cluster_queue = at->second;
+    if (!read->cluster_queue.empty()) state.workloads.push_back(std::move(*read));
+  }
+}
+
+// The visibility API answers with a summary that has no name of its own.
+Task<Result<Json>> get_pending(kube::ApiClient& client, std::string queue) {
+  Result<Json> found = Json();
+  for (const char* version : kVersions) {
+    std::string path = fmt::format("/apis/visibility.{}/{}/clusterqueues/{}/pendingworkloads",
+                                   kGroup, version, kube::percent_encode(queue));
+    auto stream = co_await client.stream(std::move(path));
+    if (!stream) {
+      found = tl::unexpected(stream.error());
+      if (stream.error().code != ErrorCode::kNotFound) break;
+      continue;
+    }
+    std::string text;
+    while (text.size() < kMaxPending) {
+      auto more = co_await (*stream)->read_some(kLongestSilence);
+      if (!more) co_return tl::unexpected(more.error());
+      if (more->empty()) co_return kube::parse_json(text);
+      text += *more;
+    }
+    co_return kube::fail(ErrorCode::kTooLarge, "more than {} bytes", kMaxPending);
+  }
+  co_return found;
+}
+
+Task<void> read_pending(kube::ApiClient& client, KueueState& state) {
+  const auto summary = co_await get_pending(client, state.queue);
+  if (!summary) co_return;
+  state.pending.emplace();
+  for (const Json& each : summary->get_array("items")) {
+    const auto meta = kube::ObjectMeta::of(each);
+    state.pending->push_back(
+        {meta.ns, meta.owner_references.empty() ? std::string() : meta.owner_references[0].name,
+         each.get_int("priority")});
+  }
+}
+
+Task<void> read_flavors(kube::ApiClient& client, KueueState& state) {
+  const auto flavors = co_await list_of_kueue(client, "resourceflavors", "ResourceFlavor");
+  if (!flavors) {
+    state.flavors_unread = name_unread("resourceflavors", flavors.error());
+    co_return;
+  }
+  for (const Json& each : *flavors) state.flavors.push_back(fit::ResourceFlavor::read(each));
+}
+
+// The priority is that of the job's WorkloadPriorityClass, else of its pods' PriorityClass, else of
+// the PriorityClass that is the default.
+Task<void> read_priority(kube::ApiClient& client, const fit::Asked& asked, KueueState& state) {
+  if (!asked.priority_class.empty()) {
+    kube::ObjectKey key{"", asked.priority_class};
+    const auto found = co_await get_of_kueue(client, "workloadpriorityclasses",
+                                             "WorkloadPriorityClass", std::move(key));
+    if (found)
+      state.priority = found->get_int("value");
+    else
+      state.priority_unread = name_unread("workloadpriorityclasses", found.error());
+    co_return;
+  }
+  std::string name;
+  for (const fit::Role& role : asked.roles)
+    if (name.empty()) name = role.pod.priority_class;
+  kube::Resource resource{"scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", false};
+  const auto classes = co_await list_all(client, std::move(resource), "", "");
+  if (!classes && !name.empty())
+    state.priority_unread = name_unread("priorityclasses", classes.error());
+  if (!classes) co_return;
+  for (const Json& each : *classes) {
+    const bool is_it = name.empty() ? each.get_bool("globalDefault")
+                                    : each.get("metadata").get_string("name") == name;
+    if (is_it) state.priority = each.get_int("value");
+  }
+}
+
+Task<void> read_namespace(kube::ApiClient& client, std::string ns, KueueState& state) {
+  kube::Resource resource{"", "v1", "namespaces", "Namespace", false};
+  kube::ObjectKey key{"", std::move(ns)};
+  const auto found = co_await client.get(std::move(resource), std::move(key));
+  if (found) state.namespace_labels = kube::ObjectMeta::of(*found).labels;
+}
+
+std::string find_inactive(const Json& local) {
+  if (local.get("spec").get_string("stopPolicy", "None") != "None")
+    return "lets nothing through (stopPolicy)";
+  return {};
+}
+
+}  // namespace
+
+void PlannedJob::read_labels(const Json& object) {
+  const auto meta = kube::ObjectMeta::of(object);
+  if (const std::string_view label = queue_of(meta.labels); !label.empty()) queue = label;
+  if (const auto at = meta.labels.find(kPriorityLabel); at != meta.labels.end())
+    priority_class = at->second;
+}
+
+Task<void> read_queue(kube::ApiClient& client, const fit::Asked& asked, PlannedJob job,
+                      fit::Snapshot& snapshot) {
+  kube::ObjectKey key{asked.ns, asked.queue};
+  const auto local = co_await get_of_kueue(client, "localqueues", "LocalQueue", std::move(key));
+  if (!local) {
+    snapshot.queue_unread = reason_unread(local.error());
+    co_return;
+  }
+  kube::ObjectKey above{"", std::string(local->get("spec").get_string("clusterQueue"))};
+  auto queue = co_await get_of_kueue(client, "clusterqueues", "ClusterQueue", std::move(above));
+  if (!queue) {
+    snapshot.queue_unread = reason_unread(queue.error());
+    co_return;
+  }
+  const QueueObjects objects = co_await read_cohort(client, std::move(*queue));
+  KueueState state = make_state(asked, objects);
+  state.local_queue_inactive = find_inactive(*local);
+  state.job_kind = std::move(job.kind);
+  state.job_name = std::move(job.name);
+  state.job_created = job.created;
+  co_await read_flavors(client, state);
+  co_await read_workloads(client, state);
+  co_await read_pending(client, state);
+  co_await read_priority(client, asked, state);
+  co_await read_namespace(client, asked.ns, state);
+  const bool is_reserved =
+      std::ranges::any_of(state.workloads, [&](const fit::QueuedWorkload& each) {
+        return !each.is_waiting() && state.is_own(each, asked.ns);
+      });
+  if (!is_reserved) snapshot.kueue = std::move(state);
+}
+
+}  // namespace trainer
