@@ -290,9 +290,8 @@ TEST_CASE("an update that changes nothing here passes, also when the runtime has
   CHECK(validate_trainjob(after, &before, runtime_to_patch()).size() == 1);
 }
 
-TEST_CASE(
-    "what tells a scheduler or a controller about pods is not copied from spec.labels of v2.1",
-    "[patches]") {
+TEST_CASE("what a scheduler or a controller reads of pods is not copied from spec.labels of v2.1",
+          "[patches]") {
   for (const char* key :
        {"kueue.x-k8s.io/queue-name", "jobset.sigs.k8s.io/coordinator",
         "batch.kubernetes.io/job-name", "trainer.kubeflow.org/trainjob-ancestor-step",
