@@ -91,8 +91,13 @@ class _Source:
     def draw(self):
         for begin, end in _bodies(self.found, self.closers):
             open_at = []   # the brackets that are open
+            asserted_until = -1   # the compiler decides a static_assert, no test
             for i in range(begin, end):
                 text = self.found[i].text
+                if text == "static_assert":
+                    asserted_until = self.closers.get(i + 1, i)
+                if i <= asserted_until:
+                    continue
                 is_of_condition = False
                 if self.found[i].kind == "symbol" and text in _PAIRS:
                     open_at.append(i)

@@ -24,6 +24,7 @@ enum class Kind { kNone = 0 };
 int declared(int a = 5);
 }  // namespace
 bool decide(const std::vector<int>& list, std::map<int, int> counts) {
+  static_assert(kMost <= 20 || (true && kMost == 5));
   const std::size_t size = list.size();
   if (size > 2 && !counts.empty()) {
     counts[0] = list[1];
@@ -100,6 +101,27 @@ class Tool(unittest.TestCase):
         output = "Filters: x\n" + "-" * 79 + "\na case\n  a section\n" + "-" * 79 + "\n../a.cc:1\n" + "." * 79 + "\n\n../a.cc:5: FAILED:\n"
         self.assertEqual(TOOL["cause"](output), "a case")
         self.assertEqual(TOOL["cause"](""), "it crashed")
+
+    def test_a_mutant_is_compiled_without_optimization(self):
+        programs = object.__new__(TOOL["Programs"])
+        programs.compiles = {"u.cc": "ccache clang++-16 -I. -Werror -O2 -fprofile-use=p -g1 -MD -MQ u.o -MF u.d -o u.o -c u.cc".split()}
+        self.assertEqual(programs.compile_command("u.cc"), ["clang++-16", "-I.", *TOOL["COMPILED"], "-c", "u.cc"])
+
+    def test_quick_tests_and_those_of_the_folder_come_first(self):
+        programs = object.__new__(TOOL["Programs"])
+        programs.unit_of = {"runtimes/v1/a.cc": "runtimes/u.cc"}
+        programs.loaded = {name: "lib.a(u.cc.o)" for name in ("trainjob", "v1", "fate")} | {"batch": "lib.a(other.cc.o)"}
+        programs.suites = [suite for suite in TOOL["SUITES"] + TOOL["SLOW"] if suite[0] in programs.loaded]
+        self.assertEqual([name for name, _ in programs.suites_for("runtimes/v1/a.cc")], ["v1", "trainjob", "v1", "trainjob", "fate"])
+
+    def test_mutants_that_do_not_compile_are_replaced(self):
+        class Programs:
+            @staticmethod
+            def verdict(mutant, source):
+                return None if mutant.begin % 2 else source
+        mutants = (mutate_draw.Mutant("a.cc", "constant", begin, begin, "") for begin in range(9))
+        found = [(mutant.begin, result) for mutant, result in TOOL["results"](Programs, {"a.cc": "x"}, mutants, 3)]
+        self.assertEqual(found, [(0, "x"), (1, None), (2, "x"), (3, None), (4, "x")])
 
     def test_each_source_has_mutants(self):
         sources = TOOL["sources_in"](TOOL["ROOT"], TOOL["FOLDERS"])

@@ -377,3 +377,19 @@ TEST_CASE("counters alone make a minor status") {
   CHECK_FALSE(ended.is_status_minor());
   CHECK(ended.is_status_first());
 }
+
+TEST_CASE("the status that is written with a delete counts the pod as terminating only") {
+  World suspended(kTwoStrict);
+  suspended.run("j-0");
+  suspended.run("j-1");
+  suspended.job = with(suspended.job, "{spec: {suspend: true}}");
+  suspended.reconcile();
+  CHECK(suspended.counters() == "2 terminating");
+
+  World smaller("{completions: 9, parallelism: 3}");
+  for (const char* pod : {"j-00001", "j-00002", "j-00003"}) smaller.run(pod);
+  CHECK(smaller.counters() == "3 active 3 ready");
+  smaller.job = with(smaller.job, "{spec: {parallelism: 1}}");
+  smaller.reconcile();
+  CHECK(smaller.counters() == "1 active 1 ready 2 terminating");
+}

@@ -216,3 +216,11 @@ TEST_CASE("when a pod has ended") {
     CHECK(view_pod(pod)->finished.to_string() == row.expected);
   }
 }
+
+TEST_CASE("a status that is no object counts as none") {
+  World world("{completions: 1, suspend: true}");
+  world.job.set("status", "text");
+  world.patch_job("{spec: {suspend: false}}");
+  CHECK(world.pods() == "j Pending*");
+  CHECK(world.counters() == "1 active");
+}

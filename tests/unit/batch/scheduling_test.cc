@@ -232,6 +232,18 @@ TEST_CASE("pods that request no CPU count as one side by side, but never limit o
         std::string("0/1 nodes are available: 1 Insufficient cpu.") + kNoVictims);
 }
 
+TEST_CASE("a pod that requests no CPU waits while the others request all of them") {
+  Machine machine("{cpu: 2}");
+  machine.pod("all", requests("{cpu: 2}"));
+  CHECK(machine.start() == "all");
+  machine.pod("none");
+  CHECK(machine.start() == "");
+  CHECK(machine.message("none") ==
+        std::string("0/1 nodes are available: 1 Insufficient cpu.") + kNoVictims);
+  machine.end("all");
+  CHECK(machine.start() == "none");
+}
+
 TEST_CASE("of a JobSet all pods start or none") {
   Machine machine("{cpu: 4}");
   machine.pod("first", requests("{cpu: 1}"));

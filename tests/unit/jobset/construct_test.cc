@@ -330,3 +330,17 @@ TEST_CASE("view of a Pod") {
     CHECK(pod->is_node_failure == row.is_of_node);
   }
 }
+
+TEST_CASE("each object that a plan creates says its kind and version") {
+  World world(test_js());
+  std::size_t created = 0;
+  for (const kube::Action& action : world.context().actions) {
+    if (action.verb != kube::Action::Verb::kCreate) continue;
+    ++created;
+    INFO(action.key.name);
+    CHECK(action.body.get_string("kind") == action.resource.kind);
+    CHECK(action.body.get_string("apiVersion") ==
+          (action.resource.group.empty() ? "v1" : action.resource.group + "/v1"));
+  }
+  CHECK(created == 5);  // the Service, and four Jobs
+}

@@ -127,5 +127,25 @@ TEST_CASE("a reason that another controller has written counts as other") {
   CHECK(failure_reason(strange).empty());
 }
 
+TEST_CASE("a later job with a Job in any state is waited for") {
+  World world(test_js("  startupPolicy: {startupPolicyOrder: InOrder}\n"));
+  world.settle();
+  JobSet jobset = now(world);
+  for (const auto counter :
+       {&ReplicatedJobStatus::ready, &ReplicatedJobStatus::succeeded, &ReplicatedJobStatus::failed,
+        &ReplicatedJobStatus::active, &ReplicatedJobStatus::suspended}) {
+    for (ReplicatedJobStatus& counts : jobset.status.replicatedJobsStatus) {
+      const std::string name = counts.name;
+      counts = {};
+      counts.name = name;
+      if (name == "replicated-job-a") counts.ready = 1;
+    }
+    CHECK(phase_of(jobset) == "Running");
+    for (ReplicatedJobStatus& counts : jobset.status.replicatedJobsStatus)
+      if (counts.name == "replicated-job-b") counts.*counter = 1;
+    CHECK(phase_of(jobset) == "Pending");
+  }
+}
+
 }  // namespace
 }  // namespace trainer::jobset

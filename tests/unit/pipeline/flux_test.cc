@@ -205,5 +205,20 @@ TEST_CASE("the cluster's domain is the installation's", "[flux]") {
             "%h.j.team.svc.corp.internal:%p"));
 }
 
+TEST_CASE("the explanation names the plugin of each volume", "[flux]") {
+  std::vector<Explanation> notes;
+  const auto result =
+      build(job_with("trainer: {command: [lmp]}"), flux_runtime(), production(), &notes);
+  REQUIRE(result);
+  const std::string pod = "spec.replicatedJobs[node].template.spec.template.spec";
+  for (const kube::Json& volume : pod_in(*result, "node").get("spec").get_array("volumes")) {
+    const std::string path = fmt::format("{}.volumes[{}]", pod, volume.get_string("name"));
+    INFO(path);
+    const auto note = std::ranges::find(notes, path, &Explanation::path);
+    REQUIRE(note != notes.end());
+    CHECK(note->source == "plugin flux");
+  }
+}
+
 }  // namespace
 }  // namespace trainer::test

@@ -100,6 +100,12 @@ TEST_CASE("the gang holds the pods that can start together, and no others", "[ga
        job("node", "x") + job("launcher", "trainer"),
        {"node", "launcher"},
        3},
+      {"a server that the nodes of a launcher wait for",
+       "{mpi: {runLauncherAsNode: true}}",
+       job("cache", "x") + job("node", "x", await("cache", "Ready")) +
+           job("launcher", "trainer", await("node", "Ready")),
+       {"node"},
+       2},
       {"nothing is labelled", "{}", job("a", "x") + job("b", "x", await("a", "Ready")), {"a"}, 1},
   };
   for (const Row& row : rows) {

@@ -290,5 +290,28 @@ TEST_CASE("an update that changes nothing here passes, also when the runtime has
   CHECK(validate_trainjob(after, &before, runtime_to_patch()).size() == 1);
 }
 
+TEST_CASE("what a scheduler or a controller reads of pods is not copied from spec.labels of v2.1",
+          "[patches]") {
+  for (const char* key :
+       {"kueue.x-k8s.io/queue-name", "jobset.sigs.k8s.io/coordinator",
+        "batch.kubernetes.io/job-name", "trainer.kubeflow.org/trainjob-ancestor-step",
+        "scheduling.x-k8s.io/pod-group", "scheduling.k8s.io/group-name",
+        "pod-group.scheduling.sigs.k8s.io/min-available", "volcano.sh/queue-name",
+        "yunikorn.apache.org/app-id", "kai.scheduler/queue", "gang.scheduling.koordinator.sh/name",
+        "job-name", "controller-uid"}) {
+    INFO(key);
+    TrainJob job = job_with(R"(runtimePatches: [{manager: trainer.kubeflow.org/legacy,
+      trainingRuntimeSpec: {template: {metadata: {labels: {team: x}}}}}])");
+    kube::Json& labels =
+        (*job.spec.runtimePatches[0].trainingRuntimeSpec)["template"]["metadata"]["labels"];
+    labels.set(key, "own");
+    const Built result = built(job, runtime_to_patch());
+    CHECK(result.jobset.get("metadata").get("labels").get_string(key) == "own");
+    const kube::Json& pod = pod_in(result, "node").get("metadata").get("labels");
+    CHECK(pod.get_string("team") == "x");
+    CHECK(pod.get_string(key) != "own");
+  }
+}
+
 }  // namespace
 }  // namespace trainer::test

@@ -176,5 +176,35 @@ TEST_CASE("only steps for which nodes wait are found, also in a chain") {
   CHECK(survey_pods(jobset, {&step}, 0).earlier_step == "first");
 }
 
+TEST_CASE("a job starts with the first of its pods that runs, or has ended before it was seen") {
+  World world;
+  world.settle();
+  const auto put = [&world](std::int32_t index, const char* phase) {
+    PodSpec spec;
+    spec.name = "j-node-0-" + std::to_string(index) + "-x";
+    spec.index = index;
+    spec.phase = phase;
+    spec.node_name = "m";
+    world.put_pod(spec);
+    world.advance(std::chrono::seconds(1));
+    world.settle();
+  };
+  put(1, "Pending");
+  CHECK_FALSE(world.status().find("startTime"));
+  SECTION("it runs") {
+    put(0, "Running");
+  }
+  SECTION("it has succeeded") {
+    put(0, "Succeeded");
+  }
+  SECTION("it has failed") {
+    put(0, "Failed");
+  }
+  const std::string start = world.now.to_string();
+  CHECK(world.status().get_string("startTime") == start);
+  put(1, "Running");
+  CHECK(world.status().get_string("startTime") == start);
+}
+
 }  // namespace
 }  // namespace trainer::test

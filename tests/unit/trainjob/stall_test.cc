@@ -334,5 +334,31 @@ TEST_CASE("a job that is suspended, restarts, or has ended names no slow ranks",
   CHECK_FALSE(world.status().find("stragglers"));
 }
 
+TEST_CASE("that a job makes steps again is no warning, and that it stalls is one", "[stall]") {
+  World world = running();
+  const HeartbeatFacts stalls = facts_at(world.now);
+  world.heartbeats = &stalls;
+  const TrainJobPlan stalled = world.reconcile();
+  REQUIRE(reasons_of(stalled) == Reasons{"Stalled"});
+  CHECK(stalled.events.front().type == "Warning");
+  const HeartbeatFacts runs;
+  world.heartbeats = &runs;
+  const TrainJobPlan resumed = world.reconcile();
+  REQUIRE(reasons_of(resumed) == Reasons{"Resumed"});
+  CHECK(resumed.events.front().type == "Normal");
+}
+
+TEST_CASE("each slow rank has a part of its own in the event", "[stall]") {
+  World world = running();
+  HeartbeatFacts facts;
+  world.heartbeats = &facts;
+  world.settle();
+  facts.stragglers = {slow(2, "j-node-0-1-x", "1.8"), slow(3, "j-node-0-1-x", "2.1")};
+  const TrainJobPlan plan = world.reconcile();
+  REQUIRE(reasons_of(plan) == Reasons{"Straggler"});
+  CHECK(plan.events.front().message.find("at each step; rank 3 (pod j-node-0-1-x") !=
+        std::string::npos);
+}
+
 }  // namespace
 }  // namespace trainer::test

@@ -79,3 +79,30 @@ TEST_CASE("reasons of failures") {
   CHECK(v1::failure_reason(status_of(limited)) == "BackoffLimitExceeded");
   for (const World* each : {&timed, &limited}) CHECK(v1::phase_of(status_of(*each)) == "Failed");
 }
+
+TEST_CASE("a delete that is refused has a reason that names what it deletes") {
+  const auto reasons_in = [](const V1JobPlan& plan) {
+    std::map<std::string, std::string> reasons;
+    for (const kube::Action& action : plan.actions)
+      if (action.verb == kube::Action::Verb::kDelete)
+        reasons.emplace(action.resource.kind, action.failure_reason);
+    return reasons;
+  };
+  using Reasons = std::map<std::string, std::string>;
+  World expired(make_job("TFJob", "Worker", "runPolicy: {ttlSecondsAfterFinished: 3}"));
+  expired.pod("p-worker-0", "Succeeded", 0);
+  expired.now = expired.now + std::chrono::seconds(3);
+  CHECK(reasons_in(expired.reconcile("TFJob/p")) == Reasons{{"TFJob", "FailedDeleteJob"}});
+
+  for (const char* kind : {"PyTorchJob", "MPIJob"}) {
+    INFO(kind);
+    const bool is_mpi = kind == std::string("MPIJob");
+    World smaller(make_job(kind, is_mpi ? "Launcher Worker*2" : "Master Worker*2"));
+    const std::string key = std::string(kind) + "/p";
+    smaller.objects[key]["spec"][is_mpi ? "mpiReplicaSpecs" : "pytorchReplicaSpecs"]["Worker"].set(
+        "replicas", 1);
+    const Reasons reasons = reasons_in(smaller.reconcile(key));
+    REQUIRE(reasons.contains("Pod"));
+    CHECK(reasons.at("Pod") == "FailedDeletePod");
+  }
+}

@@ -4,6 +4,7 @@
 
 #include "kube/model/resources.hh"
 #include "kube/tests/merge_patch.hh"
+#include "runtimes/v1/policies.hh"
 #include "tests/unit/v1/world.hh"
 
 using namespace trainer::v1;
@@ -366,4 +367,24 @@ TEST_CASE("a pod that never restarts fails a TFJob, also while others restart") 
   CHECK(world.conditions() == "Created Restarting");
   world.pod("p-chief-0", "Failed", 1);
   CHECK(world.conditions() == "Created Restarting Failed");
+}
+
+TEST_CASE("a condition of the same status keeps its time, also with another reason") {
+  JobStatus status;
+  const auto set = [&status](bool is_true, const char* reason, std::int64_t seconds) {
+    JobCondition condition;
+    condition.type = "Running";
+    condition.status = is_true ? "True" : "False";
+    condition.reason = reason;
+    condition.lastTransitionTime = kube::Time::from_seconds(seconds);
+    return set_condition(status, condition);
+  };
+  CHECK(set(true, "First", 1'000));
+  CHECK_FALSE(set(true, "First", 2'000));
+  CHECK(set(true, "Second", 3'000));
+  REQUIRE(status.find("Running"));
+  CHECK(status.find("Running")->reason == "Second");
+  CHECK(status.find("Running")->lastTransitionTime == kube::Time::from_seconds(1'000));
+  CHECK(set(false, "Second", 4'000));
+  CHECK(status.find("Running")->lastTransitionTime == kube::Time::from_seconds(4'000));
 }
