@@ -187,9 +187,17 @@ def start_of(pid):
     return fields[19] if len(fields) > 19 else ""
 
 
+def number_of(path):
+    """The number of the rank's file, which a rank and all that it has started have open, or -1."""
+    try:
+        return os.stat(path).st_ino if path else -1
+    except OSError:
+        return -1
+
+
 def workers(state, wants_text):
     """The ranks that this process has started, as /proc shows them: it needs nothing of them."""
-    seen = state.__dict__.setdefault("workers", {})   # (pid, start) -> (rank, trainer), of all that were alive
+    seen = state.__dict__.setdefault("workers", {})   # (pid, start) -> (rank, trainer, file), of all that were alive
     end, found, alive = monotonic() + 5, [], set()
     for pid in children_of(state.pid)[:4 * MOST_WORKERS]:
         key = (pid, start_of(pid))
@@ -197,11 +205,17 @@ def workers(state, wants_text):
         if rank < 0 or len(found) == MOST_WORKERS:
             continue
         trainer, path = trainer_of(pid, state.signals.file_of)
+        number = number_of(path)
+        if number < 0 and key in seen:   # it has ended, but its parent has not waited for it
+            number = seen[key][2]
+        # The first process of a container is the parent of what a rank has left behind, too.
+        if number >= 0 and any(known[2] == number for other, known in seen.items() if other != key):
+            continue
         alive.add(rank)
-        seen[key] = (rank, "%s-%d" % (start_of(trainer), trainer))
+        seen[key] = (rank, "%s-%d" % (start_of(trainer), trainer), number)
         text = state.signals.text_by_signal(trainer, path, end) if wants_text and state.signals.is_silent(path) else ""
         found.append({"rank": rank, "pid": trainer, "born": seen[key][1], "state": state_and_wchan("/proc/%d" % trainer)["state"] or "gone", "text": text})
-    for key, (rank, born) in list(seen.items()):
+    for key, (rank, born, _) in list(seen.items()):
         if rank in alive and start_of(key[0]) != key[1]:
             del seen[key]
         elif rank not in alive and len(found) < MOST_WORKERS:
