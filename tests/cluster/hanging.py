@@ -8,13 +8,13 @@ import os
 import re
 import time
 
-from harness import wait_until
+from harness import Failed, wait_until
 
 THRESHOLD = 15   # seconds
 
 # The lines that a test expects are found by their marks.
 SCRIPT = r'''
-import datetime, os, re, signal, sys, threading, time
+import datetime, os, re, signal, sys, tempfile, threading, time
 import torch, torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, Dataset
@@ -30,7 +30,7 @@ def fetch_from_storage():
     time.sleep(100000)  # MARK loader worker spawn
 
 def read_shard():
-    path = "/tmp/fifo-%d" % os.getpid()
+    path = os.path.join(tempfile.mkdtemp(), "fifo")
     os.mkfifo(path)
     begins()
     with open(path) as file:  # MARK fifo
@@ -147,8 +147,9 @@ def check_restart(status, printed):
 
 
 # The case, and the reasons by which its rank may be found. A stopped or silent rank is named with the line seen last.
-HANGS = {"loader": ("NotWaiting", "Behind"), "worker": ("NotWaiting", "Behind"), "spawn": ("NotWaiting", "Behind"), "fifo": ("NotWaiting", "Behind"), "locks": ("NotWaiting", "Behind"),
-         "skip": ("Behind", "Apart"), "stop": ("Stopped",), "gil": ("Silent", "NotWaiting", "Behind"), "exit": ("Ended",), "crash": ("Silent",)}
+NOT_THERE = "NotWaiting", "Behind"
+HANGS = {"loader": NOT_THERE, "worker": NOT_THERE, "spawn": NOT_THERE, "fifo": NOT_THERE, "locks": NOT_THERE, "skip": ("Behind", "Apart"),
+         "stop": ("Stopped",), "gil": ("Silent", *NOT_THERE), "exit": ("Ended",), "crash": ("Silent",)}
 
 
 def check_suspect(stall, case, printed):
@@ -172,11 +173,19 @@ def began_at(printed):
     return float(found[1]) if found else None
 
 
+def stall_in(job):
+    """The stall of a TrainJob, which must not have ended."""
+    status = (job or {}).get("status") or {}
+    if status.get("phase") in ("Failed", "Complete"):
+        raise Failed(f"it is {status['phase']}: {status.get('conditions')}")
+    return status.get("stall")
+
+
 def watch(case, stall_of, printed, every=0.2):
     """Looks at a job until its rank is named, and four seconds longer, or for forty seconds after the threshold.
 
     Answers how it went (one of RAN), by how many seconds the first name came after the threshold, and the stalls that the status had."""
-    began = wait_until(f"rank 2 of {case} hangs", lambda: began_at(printed()), seconds=600, every=2, shown=printed)
+    began = wait_until(f"rank 2 of {case} hangs", lambda: (stall_of(), began_at(printed()))[1], seconds=600, every=2, shown=printed)
     stalls, named = [], []
 
     def is_over():
@@ -207,18 +216,22 @@ def how_it_went(stalls, case):
 def run_each(cases, times, run, grace=NAMED_WITHIN):
     """Runs each case so many times, JOBS (2) side by side. run(case, number) answers what watch() does. All must be right, and in time."""
     results = collections.defaultdict(list)
+
+    def run_one(case, number):
+        try:
+            how, late, stalls = run(case, number)
+        except Failed as error:
+            how, late, stalls = "none", None, error
+        results[case].append((how, late))
+        print(f"     {case} {number}: {how}, {late} s after the threshold" + ("" if how == "right" else f"; {stalls}"), flush=True)
+
     with concurrent.futures.ThreadPoolExecutor(int(os.environ.get("JOBS", "2"))) as pool:
-        pairs = [(case, number) for number in range(times) for case in cases]
-        for (case, number), result in zip(pairs, pool.map(lambda pair: run(*pair), pairs)):
-            results[case].append(result)
-            print(f"     {case} {number}: {result[0]}, {result[1]} s after the threshold", flush=True)
-            if result[0] != "right":
-                print(f"     {result[2]}", flush=True)
+        list(pool.map(lambda pair: run_one(*pair), [(case, number) for number in range(times) for case in cases]))
     bad = []
     for case, found in results.items():
-        counts = ", ".join(f"{sum(how == each for how, _, _ in found)} {each}" for each in RAN)
-        worst = max((late for _, late, _ in found if late is not None), default=None)
+        counts = ", ".join(f"{sum(how == each for how, _ in found)} {each}" for each in RAN)
+        worst = max((late for _, late in found if late is not None), default=None)
         print(f"     {case}: {len(found)} runs, {counts}, named at most {worst} s after the threshold", flush=True)
-        if any(how != "right" or late > grace for how, late, _ in found):
+        if any(how != "right" or (late or 0) > grace for how, late in found):
             bad.append(case)
     assert not bad, f"not right, or not within {grace} s after the threshold: {bad}"

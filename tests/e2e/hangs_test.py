@@ -3,16 +3,21 @@
 
 run calls it. Two nodes of two processes train with gloo; one rank does what each test says. The threshold is short.
 """
+import contextlib
 import json
 import os
 import pathlib
+import re
+import subprocess
 import sys
 import threading
+import urllib.error
+import urllib.request
 
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1] / folder) for folder in ("cluster", "conformance")]
 import deployment_test  # noqa: E402
 import harness  # noqa: E402
-from hanging import HANGS, check_restart, check_suspect, job, job_that_restarts, run_each, watch  # noqa: E402
+from hanging import HANGS, check_restart, check_suspect, job, job_that_restarts, run_each, stall_in, watch  # noqa: E402
 from harness import TRAINER, run, wait_until  # noqa: E402
 
 SYSTEM = harness.Cluster("kubeflow-system")
@@ -80,6 +85,25 @@ def test_the_rank_that_hangs_is_named(cluster):
     assert "HangRestart" in run("kubectl", "-n", cluster.namespace, "get", "events").stdout
 
 
+@contextlib.contextmanager
+def reader(cluster):
+    """read(path) of the API in the namespace, by `kubectl proxy`: a kubectl for each request would use what the jobs wait for."""
+    with subprocess.Popen(["kubectl", "proxy", "--port=0"], stdout=subprocess.PIPE, text=True) as proxy:
+        url = "http://" + re.search(r"127\.0\.0\.1:\d+", proxy.stdout.readline())[0]
+
+        def read(group, path):
+            try:
+                with urllib.request.urlopen(f"{url}/{group}/namespaces/{cluster.namespace}/{path}", timeout=60) as answer:
+                    return answer.read().decode(errors="replace")
+            except urllib.error.HTTPError:   # it is not there yet
+                return ""
+
+        try:
+            yield read
+        finally:
+            proxy.kill()
+
+
 @harness.only_with_long
 def test_each_hang(cluster):
     """TIMES=5: each of them so many times; CASES="gil exit": only these; TORCH=2.6: only with this PyTorch."""
@@ -89,12 +113,23 @@ def test_each_hang(cluster):
         kind, torch = case.split()
         name = f"{kind}-{torch.replace('.', '-')}-{number}"
         cluster.apply(job(name, kind, image=IMAGES[torch]))
-        result = watch(kind, lambda: stall_of(cluster, name), lambda: printed(cluster, name), every=1)
+
+        def second_node():
+            pods = json.loads(read("api/v1", f"pods?labelSelector=jobset.sigs.k8s.io%2Fjobset-name%3D{name}") or '{"items": []}')["items"]
+            found = [pod["metadata"]["name"] for pod in pods if "-node-0-1-" in pod["metadata"]["name"]]
+            return read("api/v1", f"pods/{found[0]}/log") if found else ""
+
+        def stall():
+            return stall_in(json.loads(read("apis/trainer.kubeflow.org/v1alpha1", f"trainjobs/{name}") or "{}"))
+
+        result = watch(kind, stall, second_node)
         cluster.kubectl("delete", "trainjob", name, "--wait=false")
         return result
 
-    cases = [f"{case} {torch}" for case in os.environ.get("CASES", " ".join(HANGS)).split() for torch in os.environ.get("TORCH", " ".join(IMAGES)).split()]
-    run_each(cases, int(os.environ.get("TIMES", "1")), run_job)
+    chosen, with_torch = os.environ.get("CASES", " ".join(HANGS)).split(), os.environ.get("TORCH", " ".join(IMAGES)).split()
+    cases = [f"{case} {torch}" for case in chosen for torch in with_torch]
+    with reader(cluster) as read:
+        run_each(cases, int(os.environ.get("TIMES", "1")), run_job)
 
 
 @harness.only_with_long

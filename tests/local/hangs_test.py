@@ -8,7 +8,7 @@ import time
 import bed
 import harness   # bed makes it known
 from bed import wait_until
-from hanging import HANGS, THRESHOLD, check_restart, check_suspect, job, job_that_restarts, run_each, watch
+from hanging import HANGS, THRESHOLD, check_restart, check_suspect, job, job_that_restarts, run_each, stall_in, watch
 
 # Sends a progress report as a program without the SDK does, and says what kind of token it has.
 REPORT = textwrap.dedent("""
@@ -113,7 +113,7 @@ def test_each_hang(local):
     def run(case, number):
         name = f"{case}-{number}"
         local.create(job(name, case, folder="."))
-        result = watch(case, lambda: stall_of(local, name), lambda: printed(local, name))
+        result = watch(case, lambda: stall_in(local.job(name)), lambda: printed(local, name))
         local.run("stop", "--kill", name)
         return result
 

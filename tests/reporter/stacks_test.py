@@ -65,6 +65,7 @@ class Stacks(unittest.TestCase):
                 children = server.wait_for(lambda m: "dump" in m)["dump"]["children"]
                 line = f'File "{program.path}", line {program.line("done.wait()")} in load'
                 self.assertEqual(sum(line in each["text"] for each in children), 1, children)
+                self.assertFalse(any("resource_tracker.py" in each["text"] for each in children), children)   # it never hangs
                 sleeper = next(each for each in children if each["command"] == "sleep")
                 self.assertEqual((sleeper["text"], sleeper["state"]), ("", "S"))
                 self.assertEqual(set(sleeper), {"pid", "command", "state", "wchan", "text"})

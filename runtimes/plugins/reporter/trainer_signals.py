@@ -113,7 +113,7 @@ def text_by_signal(pid, path, end):
             until = os.fstat(file.fileno()).st_mtime
             file.truncate(0)
             os.kill(pid, _signal.SIGURG)
-            size, same, limit = 0, 0, min(end, monotonic() + 1)
+            size, same, limit = 0, 0, min(end, monotonic() + 2)
             while monotonic() < limit and same < 5:   # a text has no end of its own
                 sleep(0.03)
                 now = os.fstat(file.fileno()).st_size

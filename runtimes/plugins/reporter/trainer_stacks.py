@@ -130,6 +130,11 @@ def values(state):
 # ---- what is asked for
 
 
+def is_tracker(pid):
+    """Whether multiprocessing has started the process for itself. It only waits, and its line would hide that of a loader's worker."""
+    return "from multiprocessing.resource_tracker import" in read("/proc/%d/cmdline" % pid)
+
+
 def dump(state, ident):
     names = dict(getattr(sys.modules.get("threading"), "_active", {}))
     current = sys._current_frames()
@@ -146,7 +151,7 @@ def dump(state, ident):
     del current
     children, end = [], monotonic() + 5
     for pid in descendants_of(state.pid, MOST_CHILDREN):
-        path = state.signals.file_of(pid) if state.fd >= 0 else ""
+        path = state.signals.file_of(pid) if state.fd >= 0 and not is_tracker(pid) else ""
         text = state.signals.text_by_signal(pid, path, end) if state.signals.is_same(path, state.fd) else ""
         children.append(dict(state_and_wchan("/proc/%d" % pid), pid=pid, command=read("/proc/%d/comm" % pid)[:32], text=text))
     return {"id": ident, "threads": threads, "children": children}
