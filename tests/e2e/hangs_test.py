@@ -76,7 +76,7 @@ def test_the_rank_that_hangs_is_named(cluster):
     assert "stalled" in columns and "(rank 2)" in columns, columns
     assert cluster.get("configmap", "skip-stacks")["binaryData"]
     stacks = stacks_of(cluster, "skip")
-    assert stacks.startswith("rank 2 (pod skip-node-0-1-") and "MainThread" in stacks and stacks.count("waits for others") == 4, stacks
+    assert stacks.startswith("rank 2 (pod skip-node-0-1-") and "MainThread" in stacks and stacks.count("waits for others") >= 3, stacks
     cluster.kubectl("delete", "trainjob", "skip")
     wait_until("the stacks are gone with the job", lambda: not cluster.get("configmap", "skip-stacks"))
     wait_until("once is Complete", lambda: cluster.condition("trainjob", "once", "Complete"), seconds=480, every=1,
