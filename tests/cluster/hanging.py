@@ -146,10 +146,11 @@ def check_restart(status, printed):
     assert printed.count("trained") == 4, printed
 
 
-# The case, and the reasons by which its rank may be found. A stopped or silent rank is named with the line seen last.
+# The case, and the reasons by which its rank may be found. A stopped or silent rank is named with the line seen last. That a rank has ended is
+# known where torchrun's process had sent a heartbeat before; its first one comes within 15 seconds.
 NOT_THERE = "NotWaiting", "Behind"
 HANGS = {"loader": NOT_THERE, "worker": NOT_THERE, "spawn": NOT_THERE, "fifo": NOT_THERE, "locks": NOT_THERE, "skip": ("Behind", "Apart"),
-         "stop": ("Stopped",), "gil": ("Silent", *NOT_THERE), "exit": ("Ended",), "crash": ("Silent",)}
+         "stop": ("Stopped",), "gil": ("Silent", *NOT_THERE), "exit": ("Ended", "Silent"), "crash": ("Silent",)}
 
 
 def check_suspect(stall, case, printed):

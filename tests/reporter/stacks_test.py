@@ -1,6 +1,7 @@
 """Stacks: of threads, of children, of a rank in which Python does not go on."""
 import os
 import signal
+import time
 import unittest
 
 import harness
@@ -69,6 +70,20 @@ class Stacks(unittest.TestCase):
                 sleeper = next(each for each in children if each["command"] == "sleep")
                 self.assertEqual((sleeper["text"], sleeper["state"]), ("", "S"))
                 self.assertEqual(set(sleeper), {"pid", "command", "state", "wchan", "text"})
+
+    def test_a_rank_whose_children_write_stacks_is_not_silent(self):
+        """Otherwise torchrun's process would send it the signal, and its stacks would be among theirs."""
+        signals = {}
+        with open(harness.REPORTER / "trainer_signals.py") as file:
+            exec(compile(file.read(), "trainer_signals.py", "exec"), signals)
+        file = os.memfd_create("file")
+        self.addCleanup(os.close, file)
+        path = f"/proc/self/fd/{file}"
+        signals["leave_time"](file, time.time() + 100)
+        os.write(file, b"stacks")
+        self.assertFalse(signals["is_silent"](path))
+        signals["leave_time"](file, time.time() - 1)
+        self.assertTrue(signals["is_silent"](path))
 
     def test_the_lock_of_python_is_held(self):
         """The rank is silent. Torchrun's process sends the signal; the watchdog writes to the rank's standard error."""
