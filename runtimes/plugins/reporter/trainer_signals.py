@@ -50,7 +50,7 @@ def duplicate(low):
 
 
 def leave_time(fd, until):
-    """As the time of access: a write does not change it, so that the rank is not silent while its children write stacks there."""
+    """It is the time of access, which no write changes: the rank is not silent while its children write stacks there."""
     os.utime(fd, (until, 0))
 
 
