@@ -8,7 +8,7 @@ import time
 import bed
 import harness   # bed makes it known
 from bed import wait_until
-from hanging import THRESHOLD, check_restart, check_suspect, job, job_that_restarts
+from hanging import HANGS, THRESHOLD, check_restart, check_suspect, job, job_that_restarts, run_each, stall_in, watch
 
 # Sends a progress report as a program without the SDK does, and says what kind of token it has.
 REPORT = textwrap.dedent("""
@@ -66,7 +66,7 @@ def loader(local, tier):
     """Rank 2 sleeps in the loader, and is named soon after the threshold: within ten seconds on a machine that does nothing else."""
     begin(local, tier)
     local.create(job("loader", "loader", folder="."))
-    wait_until("rank 2 sleeps", lambda: "rank 2 fetches" in printed(local, "loader"), 90, shown=lambda: printed(local, "loader"))
+    wait_until("rank 2 sleeps", lambda: "rank 2 hangs" in printed(local, "loader"), 90, shown=lambda: printed(local, "loader"))
     began = time.monotonic()
     stall = wait_until("the job stalls", lambda: stall_of(local, "loader"), THRESHOLD + GRACE, shown=lambda: printed(local, "loader"))
     print(f"tier {local.daemon()['tier']}: named after {time.monotonic() - began:.1f} s")
@@ -106,11 +106,18 @@ def test_a_hang_is_ended_by_a_restart(local):
 
 
 @harness.only_with_long
-def test_other_hangs(local):
+def test_each_hang(local):
+    """TIMES=20: each of them so many times; CASES="gil exit": only these."""
     begin(local, None)
-    for case in ("worker", "fifo", "locks", "skip", "gil", "exit"):
-        check_hang(local, case)
-        local.run("stop", "--kill", case)
+
+    def run(case, number):
+        name = f"{case}-{number}"
+        local.create(job(name, case, folder="."))
+        result = watch(case, lambda: stall_in(local.job(name)), lambda: printed(local, name))
+        local.run("stop", "--kill", name)
+        return result
+
+    run_each(os.environ.get("CASES", " ".join(HANGS)).split(), int(os.environ.get("TIMES", "1")), run, GRACE)
 
 
 def progress(local, tier):

@@ -68,6 +68,26 @@ class Roles(unittest.TestCase):
             program.go_on()
             server.wait_for(lambda m: m["role"] == "agent" and {each["rank"]: each["state"] for each in m["workers"]}.get(1) in ("Z", "gone"))
 
+    def test_what_a_rank_leaves_behind_is_no_worker(self):
+        """Torchrun's process is the first one of its container here, which becomes the parent of processes whose own one has ended."""
+        first = harness.FOLDER / "first"
+        first.write_text(f"#!{PYTHON} -I\nimport ctypes, os, sys\nctypes.CDLL(None).prctl(36, 1)\nos.execv({PYTHON!r}, [{PYTHON!r}, *sys.argv[1:]])\n")
+        first.chmod(0o755)
+        text = """
+            import os, time
+            if os.environ["RANK"] == "1":
+                input()
+                if os.fork(): os._exit(0)
+            time.sleep(1000)
+        """
+        with Server() as server, Program(text, environment(server), python=first, options=("-m", "torch.distributed.run", "2", PYTHON)) as program:
+            pid = server.wait_for(lambda m: is_rank(m) and m["rank"] == 1)["pid"]
+            count = max([m["sent"] for m in server.messages if m["role"] == "agent"], default=0)
+            agent = server.wait_for(lambda m: m["role"] == "agent" and m["sent"] > count + 1)   # it has seen the file of that rank
+            program.go_on()
+            ended = server.wait_for(lambda m: m["role"] == "agent" and {each["pid"]: each["state"] for each in m["workers"]}.get(pid) in ("Z", "gone"))
+            self.assertEqual([each["pid"] for each in ended["workers"]], [each["pid"] for each in agent["workers"]])
+
     def test_a_script_between_torchrun_and_python(self):
         with Server() as server:
             command = ("/bin/sh", "-c", f'{PYTHON} "$0"; exit')

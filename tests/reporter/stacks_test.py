@@ -1,6 +1,7 @@
 """Stacks: of threads, of children, of a rank in which Python does not go on."""
 import os
 import signal
+import time
 import unittest
 
 import harness
@@ -65,9 +66,24 @@ class Stacks(unittest.TestCase):
                 children = server.wait_for(lambda m: "dump" in m)["dump"]["children"]
                 line = f'File "{program.path}", line {program.line("done.wait()")} in load'
                 self.assertEqual(sum(line in each["text"] for each in children), 1, children)
+                self.assertFalse(any("resource_tracker.py" in each["text"] for each in children), children)   # it never hangs
                 sleeper = next(each for each in children if each["command"] == "sleep")
                 self.assertEqual((sleeper["text"], sleeper["state"]), ("", "S"))
                 self.assertEqual(set(sleeper), {"pid", "command", "state", "wchan", "text"})
+
+    def test_a_rank_whose_children_write_stacks_is_not_silent(self):
+        """Otherwise torchrun's process would send it the signal, and its stacks would be among theirs."""
+        signals = {}
+        with open(harness.REPORTER / "trainer_signals.py") as file:
+            exec(compile(file.read(), "trainer_signals.py", "exec"), signals)
+        file = os.memfd_create("file")
+        self.addCleanup(os.close, file)
+        path = f"/proc/self/fd/{file}"
+        signals["leave_time"](file, time.time() + 100)
+        os.write(file, b"stacks")
+        self.assertFalse(signals["is_silent"](path))
+        signals["leave_time"](file, time.time() - 1)
+        self.assertTrue(signals["is_silent"](path))
 
     def test_the_lock_of_python_is_held(self):
         """The rank is silent. Torchrun's process sends the signal; the watchdog writes to the rank's standard error."""

@@ -20,7 +20,7 @@ def open_file(state, owner):
         import fcntl
         if state.role == "rank":
             low = os.memfd_create(NAME.partition(":")[2])
-            os.utime(low, (0, time() + 3 * state.period + 5))
+            leave_time(low, time() + 3 * state.period + 5)
         else:
             path = "/proc/%d/fd/%d" % (int(owner[0]), int(owner[1]))
             if not is_file(path):
@@ -49,13 +49,18 @@ def duplicate(low):
     raise OSError("no descriptor")
 
 
+def leave_time(fd, until):
+    """It is the time of access, which no write changes: the rank is not silent while its children write stacks there."""
+    os.utime(fd, (until, 0))
+
+
 def mark_alive(state):
     """The file's time says until when the rank is not silent, so that its agent sends it no signal. Other signals' output is dropped."""
     if not is_still_there(state):
         return
     if os.fstat(state.fd).st_size > 4 * LONGEST_TEXT:
         os.ftruncate(state.fd, 0)
-    os.utime(state.fd, (0, time() + 2 * state.period + 5))
+    leave_time(state.fd, time() + 2 * state.period + 5)
 
 
 def is_still_there(state):
@@ -110,10 +115,10 @@ def text_by_signal(pid, path, end):
         if not path or not is_caught(pid):
             return ""
         with open(path, "r+b", 0) as file:
-            until = os.fstat(file.fileno()).st_mtime
+            until = os.fstat(file.fileno()).st_atime
             file.truncate(0)
             os.kill(pid, _signal.SIGURG)
-            size, same, limit = 0, 0, min(end, monotonic() + 1)
+            size, same, limit = 0, 0, min(end, monotonic() + 2)
             while monotonic() < limit and same < 5:   # a text has no end of its own
                 sleep(0.03)
                 now = os.fstat(file.fileno()).st_size
@@ -122,7 +127,7 @@ def text_by_signal(pid, path, end):
             file.seek(max(0, size - LONGEST_TEXT))
             text = file.read(LONGEST_TEXT).decode("utf-8", "replace")
             file.truncate(0)
-            os.utime(file.fileno(), (0, until))
+            leave_time(file.fileno(), until)
             return text
     except (OSError, KeyError, ValueError):
         return ""
@@ -138,7 +143,7 @@ def is_same(path, fd):
 def is_silent(path):
     """Whether the rank that has this file open has sent no heartbeat for long, by the time that it left there."""
     try:
-        return bool(path) and os.stat(path).st_mtime < time()
+        return bool(path) and os.stat(path).st_atime < time()
     except OSError:
         return False
 

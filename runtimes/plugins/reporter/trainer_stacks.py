@@ -130,6 +130,11 @@ def values(state):
 # ---- what is asked for
 
 
+def is_tracker(pid):
+    """Whether multiprocessing has started the process for itself. It only waits, and its line would hide that of a loader's worker."""
+    return "from multiprocessing.resource_tracker import" in read("/proc/%d/cmdline" % pid)
+
+
 def dump(state, ident):
     names = dict(getattr(sys.modules.get("threading"), "_active", {}))
     current = sys._current_frames()
@@ -146,7 +151,7 @@ def dump(state, ident):
     del current
     children, end = [], monotonic() + 5
     for pid in descendants_of(state.pid, MOST_CHILDREN):
-        path = state.signals.file_of(pid) if state.fd >= 0 else ""
+        path = state.signals.file_of(pid) if state.fd >= 0 and not is_tracker(pid) else ""
         text = state.signals.text_by_signal(pid, path, end) if state.signals.is_same(path, state.fd) else ""
         children.append(dict(state_and_wchan("/proc/%d" % pid), pid=pid, command=read("/proc/%d/comm" % pid)[:32], text=text))
     return {"id": ident, "threads": threads, "children": children}
@@ -187,9 +192,17 @@ def start_of(pid):
     return fields[19] if len(fields) > 19 else ""
 
 
+def number_of(path):
+    """The number of the rank's file, which a rank and all that it has started have open, or -1."""
+    try:
+        return os.stat(path).st_ino if path else -1
+    except OSError:
+        return -1
+
+
 def workers(state, wants_text):
     """The ranks that this process has started, as /proc shows them: it needs nothing of them."""
-    seen = state.__dict__.setdefault("workers", {})   # (pid, start) -> (rank, trainer), of all that were alive
+    seen = state.__dict__.setdefault("workers", {})   # (pid, start) -> (rank, trainer, file), of all that were alive
     end, found, alive = monotonic() + 5, [], set()
     for pid in children_of(state.pid)[:4 * MOST_WORKERS]:
         key = (pid, start_of(pid))
@@ -197,11 +210,17 @@ def workers(state, wants_text):
         if rank < 0 or len(found) == MOST_WORKERS:
             continue
         trainer, path = trainer_of(pid, state.signals.file_of)
+        number = number_of(path)
+        if number < 0 and key in seen:   # it has ended, but its parent has not waited for it
+            number = seen[key][2]
+        # The first process of a container is the parent of what a rank has left behind, too.
+        if number >= 0 and any(known[2] == number for other, known in seen.items() if other != key):
+            continue
         alive.add(rank)
-        seen[key] = (rank, "%s-%d" % (start_of(trainer), trainer))
+        seen[key] = (rank, "%s-%d" % (start_of(trainer), trainer), number)
         text = state.signals.text_by_signal(trainer, path, end) if wants_text and state.signals.is_silent(path) else ""
         found.append({"rank": rank, "pid": trainer, "born": seen[key][1], "state": state_and_wchan("/proc/%d" % trainer)["state"] or "gone", "text": text})
-    for key, (rank, born) in list(seen.items()):
+    for key, (rank, born, _) in list(seen.items()):
         if rank in alive and start_of(key[0]) != key[1]:
             del seen[key]
         elif rank not in alive and len(found) < MOST_WORKERS:
