@@ -21,6 +21,7 @@ using kube::Result;
 using kube::Task;
 
 constexpr std::chrono::milliseconds kQuiet{200};
+constexpr std::chrono::milliseconds kRetry{1000};
 constexpr int kMostReads = 5;
 constexpr int kMostPauses = 25;  // a folder that is written without an end is read nevertheless
 constexpr std::uint32_t kEvents = IN_CLOSE_WRITE | IN_CREATE | IN_DELETE | IN_MOVED_FROM |
@@ -110,7 +111,12 @@ Task<Result<CodeEdit>> CodeWatcher::next() {
     if (is_limit_met_) co_return tl::unexpected(found.error());
     if (!found) {
       say_(found.error().message);
-      continue;
+      // Nothing reports a folder that is made again: its watch went with it.
+      while (!found && !is_limit_met_) {
+        co_await kube::sleep(clock_, kRetry);
+        found = read();
+      }
+      if (!found) co_return tl::unexpected(found.error());
     }
     CodeEdit edit{std::move(found->entries), {}};
     edit.changed = changed_paths(entries_, edit.entries);

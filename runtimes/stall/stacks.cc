@@ -137,12 +137,20 @@ bool is_loaders(const SignalStack& stack) {
   });
 }
 
+// Python starts these processes itself, and a spawned one by a command: `<string>` is no file.
+bool is_of_starter(std::string_view frame) {
+  return frame.starts_with("<string>:") || has(frame, "/multiprocessing/resource_tracker.py:") ||
+         has(frame, "/multiprocessing/forkserver.py:");
+}
+
 // ---- the worker process or thread that a main thread waits for
 
 bool find_child(const Stacks& stacks, bool is_loader, Summary& summary) {
   for (const Child& child : stacks.children)
-    for (const SignalStack& stack : signal_stacks(child.text)) {
-      if (is_loader != is_loaders(stack) || stack.frames.empty()) continue;
+    for (SignalStack& stack : signal_stacks(child.text)) {
+      if (is_loader != is_loaders(stack)) continue;
+      std::erase_if(stack.frames, is_of_starter);
+      if (stack.frames.empty()) continue;
       std::string_view line = users_line(stack.frames);
       if (line.empty() && is_loader) line = stack.frames.front();
       if (line.empty()) continue;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 
@@ -208,9 +210,27 @@ Decision by_sequence(const Facts& facts) {
   return is_clear ? decided(Rule::kBehind, last) : decided(Rule::kUndecided);
 }
 
+// Each node may have its own folder of the same code, as in local mode. So the last folder and the
+// name of the file stand for its path. "/pods/x/code/./train.py:88 main" -> "code/train.py:88
+// main".
+std::string place_of(std::string_view line) {
+  const std::size_t end = std::min(line.rfind(':'), line.size());
+  std::string_view path = line.substr(0, end);
+  std::string place;
+  for (int parts = 0; parts < 2 && !path.empty();) {
+    const std::size_t begin = path.rfind('/') + 1;  // 0 without a slash
+    const std::string_view part = path.substr(begin);
+    path = path.substr(0, begin == 0 ? 0 : begin - 1);
+    if (part.empty() || part == ".") continue;
+    place.insert(0, place.empty() ? std::string(part) : std::string(part) + "/");
+    ++parts;
+  }
+  return place.append(line.substr(end));
+}
+
 std::vector<Entries> groups_of(const Entries& entries) {
-  std::unordered_map<std::string_view, Entries> by_line;
-  for (const Entry* const entry : entries) by_line[entry->second.line].push_back(entry);
+  std::unordered_map<std::string, Entries> by_line;
+  for (const Entry* const entry : entries) by_line[place_of(entry->second.line)].push_back(entry);
   std::vector<Entries> groups;
   groups.reserve(by_line.size());
   for (auto& [line, ranks] : by_line) groups.push_back(std::move(ranks));
@@ -224,7 +244,8 @@ std::vector<Entries> groups_of(const Entries& entries) {
 // for the others.
 bool is_one_file(const Entries& entries) {
   const auto file_of = [](const Entry* entry) {
-    return entry->second.line.substr(0, entry->second.line.rfind(':'));
+    const std::string place = place_of(entry->second.line);
+    return place.substr(0, place.rfind(':'));
   };
   return std::all_of(entries.begin(), entries.end(), [&](const Entry* entry) {
     return file_of(entry) == file_of(entries.front());

@@ -32,6 +32,19 @@ def test_an_edit_begins_the_job_again(local):
     assert "Suspended" in run.said() and local.phase("w") == "Suspended", run.said()
 
 
+def test_a_folder_that_is_made_again_is_watched_again(local):
+    run = watched(local, "echo version one; exec sleep 1000")
+    run.wait_for("[node-0] version one")
+    run.code.rename(local.folder / "away")
+    run.wait_for("there is no such folder")
+    run.code.mkdir()
+    run.edit(train__sh="echo version two; exec sleep 1000")
+    run.wait_for("[node-0] version two")
+    run.edit(train__sh="echo version three; exec sleep 1000")
+    run.wait_for("[node-0] version three")
+    assert run.said().count("there is no such folder") == 1 and run.interrupt() == 1, run.said()
+
+
 def test_a_failed_job_waits_for_an_edit(local):
     run = watched(local, "echo broken; exit 7")
     run.wait_for("-- waiting for an edit; Ctrl-C ends")

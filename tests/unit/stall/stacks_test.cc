@@ -91,6 +91,25 @@ TEST_CASE("a worker or thread that the main thread awaits") {
   CHECK(summary_of(waiting).helper.empty());
 }
 
+TEST_CASE("processes that Python itself starts are no workers") {
+  Stacks stacks = stacks_of(
+      {"/usr/lib/python3.11/multiprocessing/connection.py:399 wait", "/app/train.py:66 main"});
+  const auto add = [&stacks](std::int64_t pid, const std::string& frames) {
+    stacks.children.push_back(
+        {pid, "python", "S", "", "Current thread 0x1 (most recent call first):\n" + frames});
+  };
+  const std::string command = "  File \"<string>\", line 1 in <module>\n";
+  add(8, "  File \"/usr/lib/python3.11/multiprocessing/resource_tracker.py\", line 209 in main\n" +
+             command);
+  CHECK(summary_of(stacks).where.empty());
+  add(9,
+      "  File \"/app/data.py\", line 5 in read\n"
+      "  File \"/usr/lib/python3.11/multiprocessing/spawn.py\", line 122 in spawn_main\n" +
+          command);
+  CHECK(summary_of(stacks).where == "worker process 9");
+  CHECK(summary_of(stacks).helper == "/app/data.py:5 read");
+}
+
 TEST_CASE("texts of faulthandler") {
   CHECK(line_by_signal("").empty());
   CHECK(line_by_signal("  File \"/app/a.py\", line 1 in f").empty());

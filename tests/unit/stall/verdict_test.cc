@@ -27,6 +27,9 @@ RankReport rank_at(std::string_view line, Wait wait, std::int64_t seq = -1) {
 RankReport waits(std::int64_t seq = -1) {
   return rank_at("train.py:80 main", Wait::kWaiting, seq);
 }
+RankReport waits_at(std::string_view line) {
+  return rank_at(line, Wait::kWaiting);
+}
 RankReport barrier(std::int64_t seq = -1) {
   return rank_at("train.py:90 main", Wait::kWaiting, seq);
 }
@@ -146,6 +149,22 @@ const std::vector<Row>& rows() {
       {"3 of 9 load", many(6, waits(), many(3, loads())), "NotWaiting", {6, 7, 8}},
       {"4 of 9 are apart", many(5, item(), many(4, loads())), "Undecided", {}},
       {"two places of two", {item(), item(), loads(), loads()}, "Undecided", {}},
+      {"a skipped collective, where each node has its own folder",
+       {waits_at("/pods/a/code/./train.py:80 main"), waits_at("/pods/b/code/./train.py:80 main"),
+        waits_at("/pods/c/code/train.py:80 main"), waits_at("/pods/b/code/train.py:90 main")},
+       "Apart",
+       {3}},
+      {"two load, where each node has its own folder",
+       {waits(), waits(), rank_at("/pods/a/code/data.py:5 read", Wait::kAway),
+        rank_at("/pods/b/code/data.py:7 open", Wait::kAway)},
+       "NotWaiting",
+       {2, 3}},
+      {"files of one name in two folders",
+       {waits(), waits(), rank_at("/app/a/__init__.py:5 read", Wait::kAway),
+        rank_at("/app/b/__init__.py:5 read", Wait::kAway)},
+       "Undecided",
+       {}},
+      {"lines that are no places", {waits_at("/"), waits_at("x"), waits_at(":5")}, "Undecided", {}},
   };
   return kRows;
 }
