@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <csignal>
+#include <cstdint>
 #include <cstring>
 #include <string_view>
 #include <utility>
 
 #include "kube/model/text.hh"
+#include "kube/model/visible_text.hh"
 
 namespace trainer {
 namespace {
@@ -35,8 +38,9 @@ std::string_view before(std::string_view text, char end) {
 std::string text_of(const ProcessEnd& end) {
   std::string how = fmt::format("exit code {}", end.exit_code);
   if (end.exit_code < 0) {
-    const char* const name = sigabbrev_np(-end.exit_code);
-    how = fmt::format("signal {}{}", -end.exit_code, name ? fmt::format(" (SIG{})", name) : "");
+    const std::int64_t signal = -std::int64_t{end.exit_code};
+    const char* const name = signal < NSIG ? sigabbrev_np(static_cast<int>(signal)) : nullptr;
+    how = fmt::format("signal {}{}", signal, name ? fmt::format(" (SIG{})", name) : "");
   }
   std::string text =
       fmt::format("{} the process of local rank {} ended with {}", end.pod, end.local_rank, how);
@@ -50,24 +54,23 @@ std::string text_of(const ProcessEnd& end) {
 }  // namespace
 
 void ProcessEndReader::take(const LogLine& line) {
-  if (line.is_continued) return;
+  if (line.is_continued || line.text.empty()) return;
   const std::string_view text = line.text;
-  const auto at = text.find(kFailed);
-  if (at == text.npos) {
-    if (text.empty() || is_of_torchrun(text)) return;
-    lines_.push_back(std::string(text.substr(0, kMaxLine)));
+  if (!is_of_torchrun(text)) {
+    lines_.emplace_back(kube::keep_head(text, kMaxLine));
     if (lines_.size() > kMaxLines) lines_.pop_front();
     return;
   }
-  const std::string_view code = before(text.substr(at + kFailed.size()), ')');
-  const auto rank_at = text.find(kLocalRank, at);
-  const auto exit_code = kube::parse_number<int>(code);
-  if (!exit_code || rank_at == text.npos) return;
-  ProcessEnd end{pod_, line.timestamp, "", *exit_code, {lines_.begin(), lines_.end()}};
-  end.local_rank = before(text.substr(rank_at + kLocalRank.size()), ' ');
-  lines_.clear();
+  const auto at = text.find(kFailed);
+  const auto rank_at = at == text.npos ? at : text.find(kLocalRank, at);
+  if (rank_at == text.npos) return;
+  const auto exit_code = kube::parse_number<int>(before(text.substr(at + kFailed.size()), ')'));
+  const auto local_rank =
+      kube::parse_number<int>(before(text.substr(rank_at + kLocalRank.size()), ' '));
+  if (!exit_code || !local_rank) return;
   if (ends_.size() == kMaxEnds) ends_.erase(ends_.begin());
-  ends_.push_back(std::move(end));
+  ends_.push_back({pod_, line.timestamp, *local_rank, *exit_code, {lines_.begin(), lines_.end()}});
+  lines_.clear();
 }
 
 std::vector<std::string> describe_ends(std::vector<ProcessEnd> ends) {

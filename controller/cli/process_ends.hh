@@ -4,6 +4,7 @@
 
 #include <deque>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "controller/cli/log_lines.hh"
@@ -11,9 +12,9 @@
 namespace trainer {
 
 struct ProcessEnd {
-  std::string pod;                      // its prefix in merged logs: "[node-2]"
-  std::string timestamp;                // the time of the line, a second after the end at most
-  std::string local_rank;               // digits
+  std::string pod;        // its prefix in merged logs: "[node-2]"
+  std::string timestamp;  // the time of the line, a second after the end at most
+  int local_rank = 0;
   int exit_code = 0;                    // negative: the signal
   std::vector<std::string> last_lines;  // those that the pod printed before the end
 };

@@ -120,6 +120,7 @@ Task<std::vector<ProcessEnd>> read_process_ends(kube::ApiClient& client, std::ve
       if (!container.has_log || !pod.is_node) continue;
       auto stream =
           co_await LogStream::open(client, log_path(pod, container.name, query), kLongestSilence);
+      if (!stream && stream.error().code == kube::ErrorCode::kForbidden) co_return ends;
       if (!stream) continue;
       ProcessEndReader reader(pod.prefix(container.name));
       for (std::size_t read = 0; read < kMaxRead;) {

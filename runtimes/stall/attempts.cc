@@ -38,7 +38,10 @@ void Watch::note_end(Attempt next, std::optional<std::int32_t> world) {
 }
 
 // A process that replaces itself by exec may go on in a later attempt.
-bool Watch::has_ended(const Message& message, const Sender& sender) const {
+bool Watch::has_ended(const Message& message, const Sender& sender, SteadyTime now) const {
+  // A process that torchrun has ended sends nothing more. One that is heard much later goes on: a
+  // rank has started a torchrun of its own, whose ranks were taken for the next ones of the job.
+  if (ended_attempt_ == attempt_ && now - begun_at_ > limits_.silence()) return false;
   return message.attempt <= ended_attempt_ &&
          std::binary_search(ended_.begin(), ended_.end(), digest_of(sender, message.process));
 }
@@ -51,6 +54,8 @@ bool Watch::is_resized(const Message& message, const Sender& sender) const {
   if (known == ranks_.end() || !known->second.has_reported) return false;
   const Rank& before = known->second;
   if (before.sender.uid != sender.uid || before.world == message.rank->world) return false;
+  const std::size_t digest = digest_of(sender, message.process);
+  if (std::ranges::find(before.replaced, digest) != before.replaced.end()) return false;
   const auto began = ticks_of(before.process.born);
   const auto begins = ticks_of(message.process.born);
   return began && begins && *began < *begins;

@@ -101,7 +101,7 @@ bool Watch::admit(Rank& rank, const Message& message, const Sender& sender, Stea
 }
 
 void Watch::take_rank(Message& message, const Sender& sender, SteadyTime now) {
-  if (has_ended(message, sender)) return;
+  if (has_ended(message, sender, now)) return;
   RankMessage& said = *message.rank;
   if (is_resized(message, sender)) restart(attempt_, now, said.world);
   // A job of which nothing was heard may have been frozen, with the clock of its processes going

@@ -118,7 +118,7 @@ class Watch {
   // `world` is the number of ranks that begin, if those that end have another one.
   void restart(Attempt attempt, SteadyTime now, std::optional<std::int32_t> world = std::nullopt);
   void note_end(Attempt next, std::optional<std::int32_t> world);
-  bool has_ended(const Message& message, const Sender& sender) const;
+  bool has_ended(const Message& message, const Sender& sender, SteadyTime now) const;
   bool is_resized(const Message& message, const Sender& sender) const;
   void take_rank(Message& message, const Sender& sender, SteadyTime now);
   void take_workers(const Message& message, const Sender& sender, SteadyTime now);

@@ -33,10 +33,10 @@ TEST_CASE("ends of processes are read from the lines of torchrun") {
   REQUIRE(ends.size() == 2);
   CHECK(ends[0].pod == "[node-2]");
   CHECK(ends[0].exit_code == -9);
-  CHECK(ends[0].local_rank == "0");
+  CHECK(ends[0].local_rank == 0);
   CHECK(ends[0].last_lines == Lines{"step 2", "step 3", "step 4"});
   CHECK(ends[1].exit_code == 3);
-  CHECK(ends[1].local_rank == "1");
+  CHECK(ends[1].local_rank == 1);
   CHECK(ends[1].last_lines == Lines{"step 3", "Killed by us"});
   CHECK(describe_ends(ends) ==
         Lines{"[node-2] the process of local rank 0 ended with signal 9 (SIGKILL) at "
@@ -46,9 +46,13 @@ TEST_CASE("ends of processes are read from the lines of torchrun") {
 }
 
 TEST_CASE("lines that are only similar are output of the training") {
-  for (const char* const line :
-       {"failed (exitcode: ", "failed (exitcode: 9", "failed (exitcode: x) local_rank: 0 ",
-        "failed (exitcode: 1) rank: 0", "failed (exitcode: 99999999999) local_rank: 0"})
+  const std::string torch = "ERROR:torch.distributed.elastic.multiprocessing.api:";
+  for (const std::string& line :
+       {torch + "failed (exitcode: ", torch + "failed (exitcode: 9",
+        torch + "failed (exitcode: x) local_rank: 0 ", torch + "failed (exitcode: 1) rank: 0",
+        torch + "failed (exitcode: 99999999999) local_rank: 0",
+        torch + "failed (exitcode: 1) local_rank: one",
+        std::string("failed (exitcode: 1) local_rank: 0")})
     CHECK(read("[node-0]", {line}).empty());
 }
 
@@ -71,5 +75,9 @@ TEST_CASE("what a log holds bounds what is kept of it") {
   CHECK(ends[0].last_lines[0].size() == 300);
   ProcessEndReader reader("[node-0]");
   for (int i = 0; i < 1000; ++i) reader.take({"", kNew});
+  // A number that no signal has.
+  const auto odd = read(
+      "[node-0]", {"torch.distributed.x:failed (exitcode: -2147483648) local_rank: 0 (pid: 1)"});
+  CHECK(describe_ends(odd).at(0).find("signal 2147483648 at") != std::string::npos);
   CHECK(std::move(reader).ends().size() == 256);
 }

@@ -130,6 +130,28 @@ TEST_CASE("a node that comes begins a new time, which torchrun does not count") 
   CHECK(job.watch->attempt() == Attempt(0, 0));
 }
 
+TEST_CASE("ranks that go on after a torchrun of one of them are believed again") {
+  Job job(4, {}, 4);
+  for (Process& process : job.ranks) {
+    process.born = "10-100";
+    CHECK(steps_after(job, process, 50) == 50);
+  }
+  Process evaluation = job.ranks[1];
+  evaluation.born = "20-200";
+  job.world = 2;
+  CHECK(steps_after(job, evaluation, 0) == 0);
+  job.world = 4;
+  for (Process& process : job.ranks) CHECK(steps_after(job, process, 51) == 0);
+  job.now += seconds(70);
+  for (Process& process : job.ranks) CHECK(steps_after(job, process, 52) == 52);
+  job.world = 2;
+  CHECK(steps_after(job, evaluation, 1) == 52);
+  job.watch->decide(job.now);
+  CHECK(job.watch->verdict().world == 4);
+  CHECK(job.watch->verdict().missing_count == 0);
+  CHECK(job.watch->resizes() == 1);
+}
+
 TEST_CASE("a number of ranks that is wrong, or of an older process, begins no new time") {
   struct Row {
     std::string born;
