@@ -210,9 +210,8 @@ Decision by_sequence(const Facts& facts) {
   return is_clear ? decided(Rule::kBehind, last) : decided(Rule::kUndecided);
 }
 
-// Each node may have its own folder of the same code, as in local mode. So the last folder and the
-// name of the file stand for its path. "/pods/x/code/./train.py:88 main" -> "code/train.py:88
-// main".
+// Each node may have its own folder of the same code, as in local mode. So a path is known by its
+// last folder and file: "/pods/x/code/./train.py:88 main" -> "code/train.py:88 main".
 std::string place_of(std::string_view line) {
   const std::size_t end = std::min(line.rfind(':'), line.size());
   std::string_view path = line.substr(0, end);
