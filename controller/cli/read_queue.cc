@@ -12,6 +12,7 @@
 #include "kube/client/url.hh"
 #include "kube/model/json_text.hh"
 #include "kube/model/resources.hh"
+#include "kube/model/text.hh"
 #include "runtimes/views/labels.hh"
 
 namespace trainer {
@@ -61,6 +62,23 @@ std::string reason_unread(const kube::Error& error) {
 
 std::string name_unread(std::string_view plural, const kube::Error& error) {
   return fmt::format("{}: {}", plural, reason_unread(error));
+}
+
+// A server without Kueue knows no such kind, and does not name the object.
+fit::UnreadQueue unread_queue(std::string kind, const std::string& name, const kube::Error& error,
+                              std::string_view correction) {
+  const std::string shown = fmt::format("{} {}", kind, name);
+  if (error.code == ErrorCode::kForbidden)
+    return {kind, fmt::format(
+                      "{}: forbidden, so its quota was not compared: ask for the right to get {}s",
+                      shown, kube::to_lower(kind))};
+  if (error.code != ErrorCode::kNotFound)
+    return {kind, fmt::format("{}: {}, so its quota was not compared", shown, error.message)};
+  if (error.message.find("\" not found") == error.message.npos)
+    return {kind, fmt::format("{}: the cluster has no {}s: install Kueue, or take the label "
+                              "kueue.x-k8s.io/queue-name away from the job",
+                              shown, kind)};
+  return {kind, fmt::format("{}: not found: create it or {}", shown, correction), true};
 }
 
 // These objects are read before it is known which resources they have quotas of.
@@ -234,16 +252,19 @@ void PlannedJob::read_labels(const Json& object) {
 
 Task<void> read_queue(kube::ApiClient& client, const fit::Asked& asked, PlannedJob job,
                       fit::Snapshot& snapshot) {
-  kube::ObjectKey key{asked.ns, asked.queue};
-  const auto local = co_await get_of_kueue(client, "localqueues", "LocalQueue", std::move(key));
+  const kube::ObjectKey key{asked.ns, asked.queue};
+  const auto local = co_await get_of_kueue(client, "localqueues", "LocalQueue", key);
   if (!local) {
-    snapshot.queue_unread = reason_unread(local.error());
+    snapshot.queue_unread = unread_queue("LocalQueue", key.to_string(), local.error(),
+                                         "correct the label kueue.x-k8s.io/queue-name of the job");
     co_return;
   }
-  kube::ObjectKey above{"", std::string(local->get("spec").get_string("clusterQueue"))};
-  auto queue = co_await get_of_kueue(client, "clusterqueues", "ClusterQueue", std::move(above));
+  const kube::ObjectKey above{"", std::string(local->get("spec").get_string("clusterQueue"))};
+  auto queue = co_await get_of_kueue(client, "clusterqueues", "ClusterQueue", above);
   if (!queue) {
-    snapshot.queue_unread = reason_unread(queue.error());
+    snapshot.queue_unread = unread_queue(
+        "ClusterQueue", above.name, queue.error(),
+        fmt::format("correct spec.clusterQueue of the LocalQueue {}", key.to_string()));
     co_return;
   }
   const QueueObjects objects = co_await read_cohort(client, std::move(*queue));

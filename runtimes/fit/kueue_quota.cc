@@ -51,11 +51,13 @@ class Answerer {
     answer_.plan.pending = position.pending;
     const Assignment best = assign_flavors(state_, *optimistic, job_, true);
     const Assignment worst = assign_flavors(state_, *pessimistic, job_, false);
-    const bool is_never = assign_flavors(state_, *empty, job_, true).mode == FlavorMode::kNoFit;
+    // Flavors are chosen one after the other, so a job may fit now and not where all is free.
+    const bool is_never = best.mode == FlavorMode::kNoFit &&
+                          assign_flavors(state_, *empty, job_, true).mode == FlavorMode::kNoFit;
     if (is_never)
       refuse_flavors(Verdict::kNever, best, *optimistic);
     else if (best.mode != FlavorMode::kFit)
-      wait(best, *optimistic);
+      wait(position, best, *optimistic);
     else if (worst.mode != FlavorMode::kFit)
       refuse_flavors(Verdict::kUnknown, worst, *pessimistic);
     else
@@ -133,9 +135,10 @@ class Answerer {
     reason.more_holders = static_cast<std::int64_t>(using_it.size() - reason.holders.size());
   }
 
-  void wait(const Assignment& assignment, const QuotaTree& tree) {
+  void wait(const QueuePosition& position, const Assignment& assignment, const QuotaTree& tree) {
     refuse_flavors(Verdict::kWaits, assignment, tree);
-    if (assignment.is_preempting())
+    const bool is_first = ask_place(position);
+    if (is_first && assignment.is_preempting())
       for (const QueuedWorkload* each :
            find_targets(state_, tree, job_, assignment.usage, assignment.scarce()))
         answer_.plan.preempts.push_back(holder_of(*each));
@@ -147,18 +150,24 @@ class Answerer {
     add_reason(Verdict::kWaits, std::move(reason));
   }
 
+  // Only the first workload of a StrictFIFO queue may be admitted, or preempt others. Returns
+  // whether the job may.
+  bool ask_place(const QueuePosition& position) {
+    if (!queue_.is_strict || position.position == 1) return true;
+    const bool is_known = position.position > 0;
+    refuse(is_known ? Verdict::kWaits : Verdict::kUnknown,
+           fmt::format("is a StrictFIFO queue, and {} {} before the job",
+                       is_known ? position.position - 1 : position.pending,
+                       !is_known                ? "workloads may wait"
+                       : position.position == 2 ? "workload waits"
+                                                : "workloads wait"));
+    return false;
+  }
+
   // There is enough for the job, unless others come first.
   void ask_order(const QueuePosition& position, const QuotaTree& tree,
                  const Assignment& assignment) {
-    if (queue_.is_strict && position.position != 1) {
-      const bool is_known = position.position > 0;
-      refuse(is_known ? Verdict::kWaits : Verdict::kUnknown,
-             fmt::format("is a StrictFIFO queue, and {} {} before the job",
-                         is_known ? position.position - 1 : position.pending,
-                         !is_known                ? "workloads may wait"
-                         : position.position == 2 ? "workload waits"
-                                                  : "workloads wait"));
-    }
+    ask_place(position);
     if (!state_.workloads_unread.empty()) {
       const bool may_be_kept = std::ranges::any_of(state_.queues, [&](const ClusterQueue& each) {
         return &each != &queue_ && each.is_strict && each.pending > 0 &&

@@ -56,6 +56,28 @@ TEST_CASE("a job of a StrictFIFO queue waits for those before it", "[fit]") {
   CHECK(kueue.verdict(4) == Verdict::kUnknown);
 }
 
+TEST_CASE("only the first job of a StrictFIFO queue preempts", "[fit]") {
+  TestKueue kueue;
+  kueue
+      .queue("cq",
+             "queueingStrategy: StrictFIFO, " + policy("withinClusterQueue: LowerPriority") +
+                 group(quota("a", 8)),
+             reservation("a", 8))
+      .reserved("cq", "old", 8, -1)
+      .waiting("cq", "high", 8, 5);
+  const QueueAnswer behind = kueue.ask(8);
+  CHECK(behind.verdict == Verdict::kWaits);
+  CHECK(names_of(behind).empty());
+  REQUIRE(behind.reasons.size() == 2);
+  CHECK(behind.reasons[1].message ==
+        "cq is a StrictFIFO queue, and 1 workload waits before the job");
+  kueue.state.priority = 6;
+  CHECK(names_of(kueue.ask(8)) == "old ");
+  kueue.state.priority = 0;
+  kueue.state.pending.emplace();
+  CHECK(names_of(kueue.ask(8)) == "old ");
+}
+
 TEST_CASE("a cohort keeps quota for the first workload of a StrictFIFO queue", "[fit]") {
   const auto verdict = [](const std::string& strategy, int waiting, const std::string& preemption) {
     return TestKueue()
