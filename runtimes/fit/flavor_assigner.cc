@@ -62,7 +62,7 @@ std::string print_labels(const kube::StringMap& labels) {
 
 class Assigner {
  public:
-  Assigner(const KueueState& state, const QuotaTree& tree, const Contender& job, bool is_optimistic)
+  Assigner(const KueueState& state, QuotaTree& tree, const Contender& job, bool is_optimistic)
       : state_(state),
         tree_(tree),
         job_(job),
@@ -163,17 +163,18 @@ class Assigner {
     return simulate(at, wanted, borrowing);
   }
 
-  Grade simulate(const FlavorResource& at, std::int64_t wanted, int borrowing) const {
+  Grade simulate(const FlavorResource& at, std::int64_t wanted, int borrowing) {
     const auto targets = find_targets(state_, tree_, job_, {{at, wanted}}, {at});
     if (targets.empty()) return {FlavorMode::kNoCandidates, borrowing};
-    QuotaTree after = tree_;
     bool is_reclaim = true;
     for (const QueuedWorkload* each : targets) {
-      after.add_usage(after.find_queue(each->cluster_queue), each->usage, -1);
+      tree_.add_usage(tree_.find_queue(each->cluster_queue), each->usage, -1);
       is_reclaim &= each->cluster_queue != queue_.name;
     }
-    return {is_reclaim ? FlavorMode::kReclaim : FlavorMode::kPreempt,
-            after.find_lowest(own_, at, wanted).first};
+    const int lowest = tree_.find_lowest(own_, at, wanted).first;
+    for (const QueuedWorkload* each : targets)
+      tree_.add_usage(tree_.find_queue(each->cluster_queue), each->usage);
+    return {is_reclaim ? FlavorMode::kReclaim : FlavorMode::kPreempt, lowest};
   }
 
   // Returns whether the pods may go to the flavor's nodes.
@@ -238,7 +239,7 @@ class Assigner {
   }
 
   const KueueState& state_;
-  const QuotaTree& tree_;
+  QuotaTree& tree_;
   const Contender& job_;
   const ClusterQueue& queue_;
   bool is_optimistic_;
@@ -257,7 +258,7 @@ FlavorSet Assignment::scarce() const {
   return found;
 }
 
-Assignment assign_flavors(const KueueState& state, const QuotaTree& tree, const Contender& job,
+Assignment assign_flavors(const KueueState& state, QuotaTree& tree, const Contender& job,
                           bool is_optimistic) {
   return Assigner(state, tree, job, is_optimistic).run();
 }

@@ -56,9 +56,9 @@ struct Assignment {
 };
 
 // `is_optimistic`: a flavor that could not be read allows every pod, and of Kueue's two rules about
-// node labels (see allows_labels()) the wider one counts; else it allows none, and the narrower one
-// counts.
-Assignment assign_flavors(const KueueState& state, const QuotaTree& tree, const Contender& job,
+// node labels (see keys_of()) the wider one counts; else it allows none, and the narrower one
+// counts. The tree is the same again afterwards.
+Assignment assign_flavors(const KueueState& state, QuotaTree& tree, const Contender& job,
                           bool is_optimistic);
 
 }  // namespace trainer::fit

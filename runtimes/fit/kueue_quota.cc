@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
+#include "kube/model/saturating.hh"
 #include "kube/model/text.hh"
 #include "runtimes/fit/flavor_assigner.hh"
 #include "runtimes/fit/kueue_order.hh"
@@ -39,9 +41,9 @@ class Answerer {
   }
 
   QueueAnswer run() {
-    const auto optimistic = state_.tree(true);
-    const auto pessimistic = state_.tree(false);
-    const auto empty = state_.empty_tree();
+    auto optimistic = state_.tree(true);
+    auto pessimistic = state_.tree(false);
+    auto empty = state_.empty_tree();
     if (!optimistic || !pessimistic || !empty) {
       refuse(Verdict::kWaits, "its cohort is a parent of itself");
       return std::move(answer_);
@@ -117,12 +119,15 @@ class Answerer {
     if (assignment.obstacles.empty()) refuse(verdict, "has no flavor for the job");
   }
 
-  void add_holders(const FlavorResource& at, const QuotaTree& tree, Reason& reason) const {
+  // Holders of one quota are named once.
+  void add_holders(const FlavorResource& at, const QuotaTree& tree, Reason& reason) {
+    if (!named_.insert(at).second) return;
     std::vector<const QueuedWorkload*> using_it;
-    for (const QueuedWorkload& each : state_.workloads)
-      if (!each.is_waiting() && amount_of(each.usage, at) > 0 &&
-          tree.find_queue(each.cluster_queue) != QuotaTree::kNone)
-        using_it.push_back(&each);
+    for (const auto& [queue, workloads] : state_.workloads) {
+      if (tree.find_queue(queue) == QuotaTree::kNone) continue;
+      for (const QueuedWorkload& each : workloads)
+        if (!each.is_waiting() && amount_of(each.usage, at) > 0) using_it.push_back(&each);
+    }
     std::ranges::stable_sort(using_it, {}, &QueuedWorkload::reserved_since);
     for (const QueuedWorkload* each : using_it) {
       if (reason.holders.size() == kMaxHolders) break;
@@ -135,7 +140,7 @@ class Answerer {
     reason.more_holders = static_cast<std::int64_t>(using_it.size() - reason.holders.size());
   }
 
-  void wait(const QueuePosition& position, const Assignment& assignment, const QuotaTree& tree) {
+  void wait(const QueuePosition& position, const Assignment& assignment, QuotaTree& tree) {
     refuse_flavors(Verdict::kWaits, assignment, tree);
     const bool is_first = ask_place(position);
     if (is_first && assignment.is_preempting())
@@ -165,11 +170,11 @@ class Answerer {
   }
 
   // There is enough for the job, unless others come first.
-  void ask_order(const QueuePosition& position, const QuotaTree& tree,
-                 const Assignment& assignment) {
+  void ask_order(const QueuePosition& position, QuotaTree& tree, const Assignment& assignment) {
     ask_place(position);
     if (!state_.workloads_unread.empty()) {
-      const bool may_be_kept = std::ranges::any_of(state_.queues, [&](const ClusterQueue& each) {
+      const bool may_be_kept = std::ranges::any_of(state_.queues, [&](const auto& named) {
+        const ClusterQueue& each = named.second;
         return &each != &queue_ && each.is_strict && each.pending > 0 &&
                tree.find_queue(each.name) != QuotaTree::kNone;
       });
@@ -200,8 +205,8 @@ class Answerer {
     }
     const QuotaTree::Index own = tree.find_queue(queue_.name);
     for (const auto& [at, amount] : assignment.usage) {
-      const std::int64_t over =
-          amount_of(tree.node(own).usage, at) + amount - tree.quota(own, at).nominal;
+      const std::int64_t used = kube::saturating_add(amount_of(tree.node(own).usage, at), amount);
+      const std::int64_t over = kube::saturating_add(used, -tree.quota(own, at).nominal);
       if (over <= 0) continue;
       answer_.plan.borrowed.emplace_back(
           state_.resources.name(at.resource),
@@ -236,6 +241,7 @@ class Answerer {
   Contender job_;
   QueueAnswer answer_;
   std::set<std::string> topologies_;
+  FlavorSet named_;  // their holders have been named
 };
 
 }  // namespace
