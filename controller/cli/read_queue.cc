@@ -32,6 +32,13 @@ constexpr std::size_t kPage = 1'000;            // workloads of one of them, as 
 constexpr std::size_t kMaxPages = 20;
 constexpr kube::Milliseconds kLongestSilence{5'000};
 
+// Returns whether the object does not exist, and not its kind or the version: those the server does
+// not name.
+bool is_missing(const kube::Error& error) {
+  return error.code == ErrorCode::kNotFound &&
+         error.message.find("\" not found") != error.message.npos;
+}
+
 // Returns an object of Kueue in the first version that is served.
 Task<Result<Json>> get_of_kueue(kube::ApiClient& client, std::string plural, std::string kind,
                                 kube::ObjectKey key) {
@@ -39,7 +46,7 @@ Task<Result<Json>> get_of_kueue(kube::ApiClient& client, std::string plural, std
   for (const char* version : kVersions) {
     kube::Resource resource{std::string(kGroup), version, plural, kind, !key.ns.empty()};
     found = co_await client.get(std::move(resource), key);
-    if (found || found.error().code != ErrorCode::kNotFound) break;
+    if (found || found.error().code != ErrorCode::kNotFound || is_missing(found.error())) break;
   }
   co_return found;
 }
@@ -71,7 +78,6 @@ std::string name_unread(std::string_view plural, const kube::Error& error) {
   return fmt::format("{}: {}", plural, reason_unread(error));
 }
 
-// A server without Kueue knows no such kind, and does not name the object.
 fit::UnreadQueue unread_queue(std::string kind, const std::string& name, const kube::Error& error,
                               std::string_view correction) {
   const std::string shown = fmt::format("{} {}", kind, name);
@@ -81,7 +87,7 @@ fit::UnreadQueue unread_queue(std::string kind, const std::string& name, const k
                       shown, kube::to_lower(kind))};
   if (error.code != ErrorCode::kNotFound)
     return {kind, fmt::format("{}: {}, so its quota was not compared", shown, error.message)};
-  if (error.message.find("\" not found") == error.message.npos)
+  if (!is_missing(error))
     return {kind, fmt::format("{}: the cluster has no {}s: install Kueue, or take the label "
                               "kueue.x-k8s.io/queue-name away from the job",
                               shown, kind)};
@@ -143,8 +149,8 @@ KueueState make_state(const fit::Asked& asked, const QueueObjects& objects) {
 }
 
 // A Workload that waits names a LocalQueue, and that one has its ClusterQueue. Returns whether the
-// job has reserved quota already. Who may not list the Workloads of all namespaces may list those
-// of his own.
+// job has reserved quota already. If the Workloads of all namespaces may not be listed, those of
+// the job's namespace say that.
 Task<bool> read_workloads(kube::ApiClient& client, std::string ns, KueueState& state) {
   std::map<kube::ObjectKey, std::string> cluster_queues;
   std::function<void(const Json&)> add = [&cluster_queues](const Json& each) {
@@ -267,9 +273,10 @@ Task<void> read_namespace(kube::ApiClient& client, std::string ns, KueueState& s
 }
 
 std::string find_inactive(const Json& local) {
-  if (local.get("spec").get_string("stopPolicy", "None") != "None")
-    return "lets nothing through (stopPolicy)";
-  return {};
+  const std::string_view policy = local.get("spec").get_string("stopPolicy", "None");
+  if (policy == "None") return {};
+  return fmt::format(
+      "lets nothing through while spec.stopPolicy is {}; None would let jobs through", policy);
 }
 
 }  // namespace
@@ -284,6 +291,14 @@ void PlannedJob::read_labels(const Json& object) {
 Task<void> read_queue(kube::ApiClient& client, const fit::Asked& asked, PlannedJob job,
                       fit::Snapshot& snapshot) {
   const kube::ObjectKey key{asked.ns, asked.queue};
+  if (job.jobs > 1) {
+    snapshot.queue_unread = {
+        "LocalQueue",
+        fmt::format("LocalQueue {}: Kueue admits each of the {} jobs of the files by itself: plan "
+                    "the jobs one by one",
+                    key.to_string(), job.jobs)};
+    co_return;
+  }
   const auto local = co_await get_of_kueue(client, "localqueues", "LocalQueue", key);
   if (!local) {
     snapshot.queue_unread = unread_queue("LocalQueue", key.to_string(), local.error(),

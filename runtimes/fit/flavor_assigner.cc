@@ -22,9 +22,14 @@ struct Grade {
   int borrowing = 0;
 };
 
-bool is_preferred(Grade a, Grade b, const ClusterQueue::Fungibility& policy) {
+// `has_newer_rule`: a flavor in which no workloads can be preempted comes behind all that can be
+// used, whatever flavorFungibility.preference is. Later versions of Kueue than 0.17.0 have this
+// rule.
+bool is_preferred(Grade a, Grade b, const ClusterQueue::Fungibility& policy, bool has_newer_rule) {
   if (a.mode == FlavorMode::kNoFit) return false;
   if (b.mode == FlavorMode::kNoFit) return true;
+  const bool is_unusable = a.mode == FlavorMode::kNoCandidates;
+  if (has_newer_rule && is_unusable != (b.mode == FlavorMode::kNoCandidates)) return !is_unusable;
   const bool lends_less = a.borrowing < b.borrowing;
   if (policy.prefers_preemption) return a.borrowing != b.borrowing ? lends_less : a.mode > b.mode;
   return a.mode != b.mode ? a.mode > b.mode : lends_less;
@@ -123,7 +128,7 @@ class Assigner {
       Choices choices;
       const Grade grade = try_flavor(role, group, flavor, amounts, choices);
       const bool is_last = !tries_next(grade, queue_.fungibility);
-      if (is_last || is_preferred(grade, best_grade, queue_.fungibility)) {
+      if (is_last || is_preferred(grade, best_grade, queue_.fungibility, is_optimistic_)) {
         best = std::move(choices);
         best_grade = grade;
       }
@@ -138,7 +143,8 @@ class Assigner {
     for (std::size_t i = 0; i < amounts.size(); ++i) {
       if (!group.covers[i] || amounts[i] == 0) continue;
       const Grade grade = compare(role, {flavor, i}, amounts[i]);
-      if (is_preferred(worst, grade, queue_.fungibility) || grade.mode == FlavorMode::kNoFit)
+      if (is_preferred(worst, grade, queue_.fungibility, is_optimistic_) ||
+          grade.mode == FlavorMode::kNoFit)
         worst = grade;
       if (worst.mode == FlavorMode::kNoFit) break;
       choices[i] = {flavor, grade.mode, grade.borrowing};

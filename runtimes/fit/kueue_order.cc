@@ -57,8 +57,8 @@ std::vector<Head> find_heads(const KueueState& state, QuotaTree& tree, const Con
   return heads;
 }
 
-// This is one cycle of Kueue's scheduler. What a workload preempts is found in the snapshot of the
-// cycle, and those after it in the cycle may use what it leaves.
+// This is one cycle of Kueue's scheduler. The workloads that another one preempts are found in the
+// snapshot of the cycle, and those after it in the cycle may use what it leaves.
 class Cycle {
  public:
   Cycle(const KueueState& state, const QuotaTree& tree)

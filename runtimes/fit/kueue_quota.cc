@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <utility>
 
@@ -26,6 +27,8 @@ std::string name_of(const QueuedWorkload& workload) {
   return fmt::format("{} {}/{}", holder.kind, holder.ns, holder.name);
 }
 
+constexpr std::string_view kNameLabel = "kubernetes.io/metadata.name";
+
 class Answerer {
  public:
   Answerer(const Asked& asked, const KueueState& state, const ClusterQueue& queue)
@@ -45,7 +48,9 @@ class Answerer {
     auto pessimistic = state_.tree(false);
     auto empty = state_.empty_tree();
     if (!optimistic || !pessimistic || !empty) {
-      refuse(Verdict::kWaits, "its cohort is a parent of itself");
+      refuse(Verdict::kWaits,
+             fmt::format("is in cohort {}, whose spec.parentName leads back to itself: correct it",
+                         queue_.cohort));
       return std::move(answer_);
     }
     const QueuePosition position = position_of(state_, job_, asked_.ns);
@@ -74,7 +79,7 @@ class Answerer {
   void add_reason(Verdict verdict, Reason reason) {
     const bool is_worse = verdict > answer_.verdict;
     answer_.verdict = std::max(answer_.verdict, verdict);
-    reason.rule = "ClusterQueue";
+    if (reason.rule.empty()) reason.rule = "ClusterQueue";
     answer_.reasons.insert(is_worse ? answer_.reasons.begin() : answer_.reasons.end(),
                            std::move(reason));
   }
@@ -90,18 +95,40 @@ class Answerer {
     if (!queue_.inactive.empty()) refuse(Verdict::kWaits, queue_.inactive);
     if (!state_.local_queue_inactive.empty()) {
       Reason reason;
+      reason.rule = "LocalQueue";
       reason.message =
-          fmt::format("the LocalQueue {} {}", asked_.queue, state_.local_queue_inactive);
+          fmt::format("{}/{} {}", asked_.ns, asked_.queue, state_.local_queue_inactive);
       add_reason(Verdict::kWaits, std::move(reason));
     }
-    if (queue_.namespaces.matches(state_.namespace_labels.value_or(kube::StringMap()))) return;
-    if (state_.namespace_labels || queue_.namespaces.is_absent)
-      refuse(Verdict::kNever,
-             fmt::format("takes no jobs of the namespace {} (namespaceSelector)", asked_.ns));
-    else
-      refuse(Verdict::kUnknown, fmt::format("takes jobs of some namespaces only, and the labels of "
-                                            "the namespace {} could not be read",
-                                            asked_.ns));
+    check_namespace();
+  }
+
+  // Without its labels, the one label of a namespace that is known is its name.
+  void check_namespace() {
+    const LabelSelector& selector = queue_.namespaces;
+    if (selector.is_absent)
+      return refuse(Verdict::kNever,
+                    "takes no jobs: it has no spec.namespaceSelector; {} would "
+                    "take those of all namespaces");
+    const kube::StringMap labels =
+        state_.namespace_labels.value_or(kube::StringMap{{std::string(kNameLabel), asked_.ns}});
+    const bool is_known = state_.namespace_labels.has_value();
+    std::vector<Requirement> known;
+    std::ranges::copy_if(selector.requirements, std::back_inserter(known),
+                         [&](const auto& each) { return is_known || each.key == kNameLabel; });
+    const std::string shown = print_all(selector.requirements);
+    if (!match_all(known, labels))
+      refuse(
+          Verdict::kNever,
+          fmt::format("takes jobs of namespaces with {} (spec.namespaceSelector), and not of {}: "
+                      "use a queue of another ClusterQueue, or label the namespace",
+                      shown, asked_.ns));
+    else if (known.size() < selector.requirements.size())
+      refuse(
+          Verdict::kUnknown,
+          fmt::format("takes jobs of namespaces with {} (spec.namespaceSelector), and the labels "
+                      "of {} could not be read: ask for the right to get the namespace",
+                      shown, asked_.ns));
   }
 
   // Each flavor that was tried has a reason of its own.

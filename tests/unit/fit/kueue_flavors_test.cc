@@ -99,6 +99,20 @@ TEST_CASE("versions of Kueue differ about labels that only other flavors have", 
   CHECK(kueue.ask(1).verdict == Verdict::kFits);
 }
 
+TEST_CASE("versions of Kueue differ about a flavor in which nothing can be preempted", "[fit]") {
+  const auto verdict = [](const std::string& preference) {
+    return TestKueue()
+        .queue("cq",
+               "cohort: all, preemption: {withinClusterQueue: LowerPriority}, "
+               "flavorFungibility: {whenCanBorrow: TryNextFlavor" +
+                   preference + "}, " + both(4, 2))
+        .queue("other", "cohort: all, " + both(0, 4), reservation("a", 4))
+        .verdict(4);
+  };
+  CHECK(verdict("") == Verdict::kFits);
+  CHECK(verdict(", preference: PreemptionOverBorrowing") == Verdict::kUnknown);
+}
+
 TEST_CASE("taints of a flavor are compared with tolerations", "[fit]") {
   const auto verdict = [](const std::string& effect, const std::string& more,
                           const std::string& spec) {

@@ -31,7 +31,7 @@ TEST_CASE("a thousand StrictFIFO queues of a cohort take seconds", "[fit]") {
   constexpr int kQueues = 1'000;
   constexpr int kWaiting = 10'000;
   constexpr int kReserved = 100;
-  constexpr int kEach = 80;  // so that nothing is left, and the first of each queue preempts
+  constexpr int kEach = 80;  // nothing is left, and the first of each queue preempts
   const Asked asked = read_asked({job("j", 1, asks("{nvidia.com/gpu: 1}"))}, {});
   KueueState state;
   state.resources = ResourceTable(resources_of(asked));
