@@ -336,6 +336,7 @@ def test_a_queue_that_decides_is_named(cluster):
     kueue_test.install()
     kueue.running()
     api = Api(os.environ["KUBECONFIG"])
+    prepare(api)
     post(api, f"{QUEUES}/namespaces/{cluster.namespace}/localqueues", kueue.local_queue("preempting", "plan-gone"))
     job, other = preemptible("one", "plan-low"), preemptible("two", "plan-low")
     wrong = preemptible("three", "plan-low")
@@ -351,6 +352,7 @@ def test_a_queue_that_decides_is_named(cluster):
         assert (done.returncode, said["answer"]) == (1, answer), f"{done.returncode}: {done.stdout}{done.stderr}"
         assert message in [reason["message"] for reason in said["reasons"]], said
     api.call("DELETE", f"{QUEUES}/namespaces/{cluster.namespace}/localqueues/preempting")
+    clear(api)
 
 
 def preemptible(name, priority):
