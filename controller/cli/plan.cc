@@ -58,8 +58,12 @@ Task<Result<fit::PlanAnswer>> plan_documents(kube::ApiClient& client, const Regi
                                              std::vector<Json> documents, std::string ns,
                                              Console& console) {
   PlanQuery query;
-  for (const Json& each : documents)
-    if (is_job(each, registry)) query.job.read_labels(each);
+  query.job.jobs = 0;
+  for (const Json& each : documents) {
+    if (!is_job(each, registry)) continue;
+    query.job.read_labels(each);
+    ++query.job.jobs;
+  }
   auto objects =
       co_await render_for_plan(client, registry, std::move(documents), std::move(ns), console);
   if (!objects) co_return tl::unexpected(objects.error());

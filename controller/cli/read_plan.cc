@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <sstream>
+#include <tuple>
 #include <utility>
 
 #include "controller/cli/cluster.hh"
@@ -144,8 +146,15 @@ Task<Result<fit::PlanAnswer>> read_plan(kube::ApiClient& client, const Registry&
   const auto snapshot = co_await read_snapshot(client, registry, asked, query.job);
   if (!snapshot) co_return tl::unexpected(snapshot.error());
   fit::PlanAnswer answer = fit::plan_fit(asked, *snapshot);
+  // A holder may be named by several reasons, and is read once.
+  std::map<std::tuple<std::string, std::string, std::string>, fit::Held> known;
   for (fit::Reason& reason : answer.reasons)
-    for (fit::Held& held : reason.holders) co_await read_deadline(client, registry, held);
+    for (fit::Held& held : reason.holders) {
+      auto [at, is_new] = known.try_emplace({held.by.kind, held.by.ns, held.by.name}, held);
+      if (is_new) co_await read_deadline(client, registry, at->second);
+      held.by.kind = at->second.by.kind;
+      held.deadline = at->second.deadline;
+    }
   co_return answer;
 }
 

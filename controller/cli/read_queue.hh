@@ -18,6 +18,8 @@ struct PlannedJob {
   std::string kind;
   std::string name;
   std::optional<kube::Time> created;
+  // Jobs of the same files. Kueue admits each by itself.
+  std::size_t jobs = 1;
 
   void read_labels(const kube::Json& object);
 };

@@ -74,8 +74,10 @@ ClusterQueue::Preemption read_preemption(const Json& given) {
 
 // A ClusterQueue that its controller calls inactive lacks an object, or was stopped.
 std::string find_inactive(const Json& object) {
-  if (object.get("spec").get_string("stopPolicy", "None") != "None")
-    return "admits nothing (stopPolicy)";
+  if (const std::string_view policy = object.get("spec").get_string("stopPolicy", "None");
+      policy != "None")
+    return fmt::format("admits nothing while spec.stopPolicy is {}; None would let jobs through",
+                       policy);
   for (const Json& condition : object.get("status").get_array("conditions"))
     if (condition.get_string("type") == "Active" && condition.get_string("status") == "False")
       return fmt::format("is not active: {}", condition.get_string("message"));

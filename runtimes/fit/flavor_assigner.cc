@@ -22,9 +22,14 @@ struct Grade {
   int borrowing = 0;
 };
 
-bool is_preferred(Grade a, Grade b, const ClusterQueue::Fungibility& policy) {
+// `has_newer_rule`: a flavor in which no workloads can be preempted comes behind all that can be
+// used, whatever flavorFungibility.preference is. Later versions of Kueue than 0.17.0 have this
+// rule.
+bool is_preferred(Grade a, Grade b, const ClusterQueue::Fungibility& policy, bool has_newer_rule) {
   if (a.mode == FlavorMode::kNoFit) return false;
   if (b.mode == FlavorMode::kNoFit) return true;
+  const bool is_unusable = a.mode == FlavorMode::kNoCandidates;
+  if (has_newer_rule && is_unusable != (b.mode == FlavorMode::kNoCandidates)) return !is_unusable;
   const bool lends_less = a.borrowing < b.borrowing;
   if (policy.prefers_preemption) return a.borrowing != b.borrowing ? lends_less : a.mode > b.mode;
   return a.mode != b.mode ? a.mode > b.mode : lends_less;
@@ -62,7 +67,7 @@ std::string print_labels(const kube::StringMap& labels) {
 
 class Assigner {
  public:
-  Assigner(const KueueState& state, const QuotaTree& tree, const Contender& job, bool is_optimistic)
+  Assigner(const KueueState& state, QuotaTree& tree, const Contender& job, bool is_optimistic)
       : state_(state),
         tree_(tree),
         job_(job),
@@ -123,7 +128,7 @@ class Assigner {
       Choices choices;
       const Grade grade = try_flavor(role, group, flavor, amounts, choices);
       const bool is_last = !tries_next(grade, queue_.fungibility);
-      if (is_last || is_preferred(grade, best_grade, queue_.fungibility)) {
+      if (is_last || is_preferred(grade, best_grade, queue_.fungibility, is_optimistic_)) {
         best = std::move(choices);
         best_grade = grade;
       }
@@ -138,7 +143,8 @@ class Assigner {
     for (std::size_t i = 0; i < amounts.size(); ++i) {
       if (!group.covers[i] || amounts[i] == 0) continue;
       const Grade grade = compare(role, {flavor, i}, amounts[i]);
-      if (is_preferred(worst, grade, queue_.fungibility) || grade.mode == FlavorMode::kNoFit)
+      if (is_preferred(worst, grade, queue_.fungibility, is_optimistic_) ||
+          grade.mode == FlavorMode::kNoFit)
         worst = grade;
       if (worst.mode == FlavorMode::kNoFit) break;
       choices[i] = {flavor, grade.mode, grade.borrowing};
@@ -163,17 +169,18 @@ class Assigner {
     return simulate(at, wanted, borrowing);
   }
 
-  Grade simulate(const FlavorResource& at, std::int64_t wanted, int borrowing) const {
+  Grade simulate(const FlavorResource& at, std::int64_t wanted, int borrowing) {
     const auto targets = find_targets(state_, tree_, job_, {{at, wanted}}, {at});
     if (targets.empty()) return {FlavorMode::kNoCandidates, borrowing};
-    QuotaTree after = tree_;
     bool is_reclaim = true;
     for (const QueuedWorkload* each : targets) {
-      after.add_usage(after.find_queue(each->cluster_queue), each->usage, -1);
+      tree_.add_usage(tree_.find_queue(each->cluster_queue), each->usage, -1);
       is_reclaim &= each->cluster_queue != queue_.name;
     }
-    return {is_reclaim ? FlavorMode::kReclaim : FlavorMode::kPreempt,
-            after.find_lowest(own_, at, wanted).first};
+    const int lowest = tree_.find_lowest(own_, at, wanted).first;
+    for (const QueuedWorkload* each : targets)
+      tree_.add_usage(tree_.find_queue(each->cluster_queue), each->usage);
+    return {is_reclaim ? FlavorMode::kReclaim : FlavorMode::kPreempt, lowest};
   }
 
   // Returns whether the pods may go to the flavor's nodes.
@@ -238,7 +245,7 @@ class Assigner {
   }
 
   const KueueState& state_;
-  const QuotaTree& tree_;
+  QuotaTree& tree_;
   const Contender& job_;
   const ClusterQueue& queue_;
   bool is_optimistic_;
@@ -257,7 +264,7 @@ FlavorSet Assignment::scarce() const {
   return found;
 }
 
-Assignment assign_flavors(const KueueState& state, const QuotaTree& tree, const Contender& job,
+Assignment assign_flavors(const KueueState& state, QuotaTree& tree, const Contender& job,
                           bool is_optimistic) {
   return Assigner(state, tree, job, is_optimistic).run();
 }

@@ -55,10 +55,11 @@ struct Assignment {
   FlavorSet scarce() const;
 };
 
-// `is_optimistic`: a flavor that could not be read allows every pod, and of Kueue's two rules about
-// node labels (see allows_labels()) the wider one counts; else it allows none, and the narrower one
-// counts.
-Assignment assign_flavors(const KueueState& state, const QuotaTree& tree, const Contender& job,
+// `is_optimistic`: a flavor that could not be read allows every pod, of Kueue's two rules about
+// node labels (see keys_of()) the wider one counts, and of those about preference (see
+// is_preferred()) the newer one; else it allows none, and the others count. The tree is the same
+// again afterwards.
+Assignment assign_flavors(const KueueState& state, QuotaTree& tree, const Contender& job,
                           bool is_optimistic);
 
 }  // namespace trainer::fit

@@ -19,8 +19,8 @@ QueuePosition position_of(const KueueState& state, const Contender& job, const s
 
 // A job that fits may have to wait for the first workload of another ClusterQueue of the cohort.
 // With StrictFIFO this one is asked each time, and what it lacks is kept free for it. Returns that
-// workload.
-std::optional<QueuedWorkload> find_earlier(const KueueState& state, const QuotaTree& tree,
+// workload. The tree is the same again afterwards.
+std::optional<QueuedWorkload> find_earlier(const KueueState& state, QuotaTree& tree,
                                            const Contender& job, const Assignment& assignment);
 
 }  // namespace trainer::fit

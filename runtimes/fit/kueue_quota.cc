@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <set>
 #include <utility>
 
+#include "kube/model/saturating.hh"
 #include "kube/model/text.hh"
 #include "runtimes/fit/flavor_assigner.hh"
 #include "runtimes/fit/kueue_order.hh"
@@ -24,6 +27,8 @@ std::string name_of(const QueuedWorkload& workload) {
   return fmt::format("{} {}/{}", holder.kind, holder.ns, holder.name);
 }
 
+constexpr std::string_view kNameLabel = "kubernetes.io/metadata.name";
+
 class Answerer {
  public:
   Answerer(const Asked& asked, const KueueState& state, const ClusterQueue& queue)
@@ -39,11 +44,13 @@ class Answerer {
   }
 
   QueueAnswer run() {
-    const auto optimistic = state_.tree(true);
-    const auto pessimistic = state_.tree(false);
-    const auto empty = state_.empty_tree();
+    auto optimistic = state_.tree(true);
+    auto pessimistic = state_.tree(false);
+    auto empty = state_.empty_tree();
     if (!optimistic || !pessimistic || !empty) {
-      refuse(Verdict::kWaits, "its cohort is a parent of itself");
+      refuse(Verdict::kWaits,
+             fmt::format("is in cohort {}, whose spec.parentName leads back to itself: correct it",
+                         queue_.cohort));
       return std::move(answer_);
     }
     const QueuePosition position = position_of(state_, job_, asked_.ns);
@@ -51,11 +58,13 @@ class Answerer {
     answer_.plan.pending = position.pending;
     const Assignment best = assign_flavors(state_, *optimistic, job_, true);
     const Assignment worst = assign_flavors(state_, *pessimistic, job_, false);
-    const bool is_never = assign_flavors(state_, *empty, job_, true).mode == FlavorMode::kNoFit;
+    // Flavors are chosen one after the other, so a job may fit now and not where all is free.
+    const bool is_never = best.mode == FlavorMode::kNoFit &&
+                          assign_flavors(state_, *empty, job_, true).mode == FlavorMode::kNoFit;
     if (is_never)
       refuse_flavors(Verdict::kNever, best, *optimistic);
     else if (best.mode != FlavorMode::kFit)
-      wait(best, *optimistic);
+      wait(position, best, *optimistic);
     else if (worst.mode != FlavorMode::kFit)
       refuse_flavors(Verdict::kUnknown, worst, *pessimistic);
     else
@@ -70,7 +79,7 @@ class Answerer {
   void add_reason(Verdict verdict, Reason reason) {
     const bool is_worse = verdict > answer_.verdict;
     answer_.verdict = std::max(answer_.verdict, verdict);
-    reason.rule = "ClusterQueue";
+    if (reason.rule.empty()) reason.rule = "ClusterQueue";
     answer_.reasons.insert(is_worse ? answer_.reasons.begin() : answer_.reasons.end(),
                            std::move(reason));
   }
@@ -86,18 +95,40 @@ class Answerer {
     if (!queue_.inactive.empty()) refuse(Verdict::kWaits, queue_.inactive);
     if (!state_.local_queue_inactive.empty()) {
       Reason reason;
+      reason.rule = "LocalQueue";
       reason.message =
-          fmt::format("the LocalQueue {} {}", asked_.queue, state_.local_queue_inactive);
+          fmt::format("{}/{} {}", asked_.ns, asked_.queue, state_.local_queue_inactive);
       add_reason(Verdict::kWaits, std::move(reason));
     }
-    if (queue_.namespaces.matches(state_.namespace_labels.value_or(kube::StringMap()))) return;
-    if (state_.namespace_labels || queue_.namespaces.is_absent)
-      refuse(Verdict::kNever,
-             fmt::format("takes no jobs of the namespace {} (namespaceSelector)", asked_.ns));
-    else
-      refuse(Verdict::kUnknown, fmt::format("takes jobs of some namespaces only, and the labels of "
-                                            "the namespace {} could not be read",
-                                            asked_.ns));
+    check_namespace();
+  }
+
+  // Without its labels, the one label of a namespace that is known is its name.
+  void check_namespace() {
+    const LabelSelector& selector = queue_.namespaces;
+    if (selector.is_absent)
+      return refuse(Verdict::kNever,
+                    "takes no jobs: it has no spec.namespaceSelector; {} would "
+                    "take those of all namespaces");
+    const kube::StringMap labels =
+        state_.namespace_labels.value_or(kube::StringMap{{std::string(kNameLabel), asked_.ns}});
+    const bool is_known = state_.namespace_labels.has_value();
+    std::vector<Requirement> known;
+    std::ranges::copy_if(selector.requirements, std::back_inserter(known),
+                         [&](const auto& each) { return is_known || each.key == kNameLabel; });
+    const std::string shown = print_all(selector.requirements);
+    if (!match_all(known, labels))
+      refuse(
+          Verdict::kNever,
+          fmt::format("takes jobs of namespaces with {} (spec.namespaceSelector), and not of {}: "
+                      "use a queue of another ClusterQueue, or label the namespace",
+                      shown, asked_.ns));
+    else if (known.size() < selector.requirements.size())
+      refuse(
+          Verdict::kUnknown,
+          fmt::format("takes jobs of namespaces with {} (spec.namespaceSelector), and the labels "
+                      "of {} could not be read: ask for the right to get the namespace",
+                      shown, asked_.ns));
   }
 
   // Each flavor that was tried has a reason of its own.
@@ -115,12 +146,15 @@ class Answerer {
     if (assignment.obstacles.empty()) refuse(verdict, "has no flavor for the job");
   }
 
-  void add_holders(const FlavorResource& at, const QuotaTree& tree, Reason& reason) const {
+  // Holders of one quota are named once.
+  void add_holders(const FlavorResource& at, const QuotaTree& tree, Reason& reason) {
+    if (!named_.insert(at).second) return;
     std::vector<const QueuedWorkload*> using_it;
-    for (const QueuedWorkload& each : state_.workloads)
-      if (!each.is_waiting() && amount_of(each.usage, at) > 0 &&
-          tree.find_queue(each.cluster_queue) != QuotaTree::kNone)
-        using_it.push_back(&each);
+    for (const auto& [queue, workloads] : state_.workloads) {
+      if (tree.find_queue(queue) == QuotaTree::kNone) continue;
+      for (const QueuedWorkload& each : workloads)
+        if (!each.is_waiting() && amount_of(each.usage, at) > 0) using_it.push_back(&each);
+    }
     std::ranges::stable_sort(using_it, {}, &QueuedWorkload::reserved_since);
     for (const QueuedWorkload* each : using_it) {
       if (reason.holders.size() == kMaxHolders) break;
@@ -133,9 +167,10 @@ class Answerer {
     reason.more_holders = static_cast<std::int64_t>(using_it.size() - reason.holders.size());
   }
 
-  void wait(const Assignment& assignment, const QuotaTree& tree) {
+  void wait(const QueuePosition& position, const Assignment& assignment, QuotaTree& tree) {
     refuse_flavors(Verdict::kWaits, assignment, tree);
-    if (assignment.is_preempting())
+    const bool is_first = ask_place(position);
+    if (is_first && assignment.is_preempting())
       for (const QueuedWorkload* each :
            find_targets(state_, tree, job_, assignment.usage, assignment.scarce()))
         answer_.plan.preempts.push_back(holder_of(*each));
@@ -147,20 +182,26 @@ class Answerer {
     add_reason(Verdict::kWaits, std::move(reason));
   }
 
+  // Only the first workload of a StrictFIFO queue may be admitted, or preempt others. Returns
+  // whether the job may.
+  bool ask_place(const QueuePosition& position) {
+    if (!queue_.is_strict || position.position == 1) return true;
+    const bool is_known = position.position > 0;
+    refuse(is_known ? Verdict::kWaits : Verdict::kUnknown,
+           fmt::format("is a StrictFIFO queue, and {} {} before the job",
+                       is_known ? position.position - 1 : position.pending,
+                       !is_known                ? "workloads may wait"
+                       : position.position == 2 ? "workload waits"
+                                                : "workloads wait"));
+    return false;
+  }
+
   // There is enough for the job, unless others come first.
-  void ask_order(const QueuePosition& position, const QuotaTree& tree,
-                 const Assignment& assignment) {
-    if (queue_.is_strict && position.position != 1) {
-      const bool is_known = position.position > 0;
-      refuse(is_known ? Verdict::kWaits : Verdict::kUnknown,
-             fmt::format("is a StrictFIFO queue, and {} {} before the job",
-                         is_known ? position.position - 1 : position.pending,
-                         !is_known                ? "workloads may wait"
-                         : position.position == 2 ? "workload waits"
-                                                  : "workloads wait"));
-    }
+  void ask_order(const QueuePosition& position, QuotaTree& tree, const Assignment& assignment) {
+    ask_place(position);
     if (!state_.workloads_unread.empty()) {
-      const bool may_be_kept = std::ranges::any_of(state_.queues, [&](const ClusterQueue& each) {
+      const bool may_be_kept = std::ranges::any_of(state_.queues, [&](const auto& named) {
+        const ClusterQueue& each = named.second;
         return &each != &queue_ && each.is_strict && each.pending > 0 &&
                tree.find_queue(each.name) != QuotaTree::kNone;
       });
@@ -191,8 +232,8 @@ class Answerer {
     }
     const QuotaTree::Index own = tree.find_queue(queue_.name);
     for (const auto& [at, amount] : assignment.usage) {
-      const std::int64_t over =
-          amount_of(tree.node(own).usage, at) + amount - tree.quota(own, at).nominal;
+      const std::int64_t used = kube::saturating_add(amount_of(tree.node(own).usage, at), amount);
+      const std::int64_t over = kube::saturating_add(used, -tree.quota(own, at).nominal);
       if (over <= 0) continue;
       answer_.plan.borrowed.emplace_back(
           state_.resources.name(at.resource),
@@ -227,6 +268,7 @@ class Answerer {
   Contender job_;
   QueueAnswer answer_;
   std::set<std::string> topologies_;
+  FlavorSet named_;  // their holders have been named
 };
 
 }  // namespace

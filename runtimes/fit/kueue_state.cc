@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
+#include <utility>
 
 #include "kube/model/saturating.hh"
 
@@ -67,7 +69,7 @@ class TreeMaker {
     }
     const auto root = find_root(own.cohort);
     if (!root) return std::nullopt;
-    for (const ClusterQueue& each : state_.queues)
+    for (const auto& [name, each] : state_.queues)
       if (!each.cohort.empty() && find_root(each.cohort) == root)
         add_queue(each, add_cohort(each.cohort));
     for (const Cohort& each : state_.cohorts)
@@ -103,6 +105,7 @@ class TreeMaker {
     QuotaTree::Node node;
     node.name = queue.name;
     node.is_queue = true;
+    node.is_active = queue.inactive.empty();
     node.parent = parent;
     node.quotas = queue.quotas;
     node.usage = queue.reserved;
@@ -158,9 +161,38 @@ std::optional<QueuedWorkload> QueuedWorkload::read(const Json& object,
   return read;
 }
 
+void KueueState::add(ClusterQueue added) {
+  std::string name = added.name;
+  queues.insert_or_assign(std::move(name), std::move(added));
+}
+
+void KueueState::add(QueuedWorkload workload) {
+  const ClusterQueue* its = find_queue(workload.cluster_queue);
+  if (its == nullptr) return;
+  const bool is_elsewhere = its->name != queue;
+  if (!workload.is_waiting() || !is_elsewhere) {
+    workload.roles.clear();
+    workloads[its->name].push_back(std::move(workload));
+    return;
+  }
+  if (!its->is_strict) return;
+  std::vector<QueuedWorkload>& others = workloads[its->name];
+  const auto first = std::ranges::find_if(others, &QueuedWorkload::is_waiting);
+  if (first == others.end())
+    others.push_back(std::move(workload));
+  else if (std::tuple(first->priority, workload.created) <
+           std::tuple(workload.priority, first->created))
+    *first = std::move(workload);
+}
+
+std::span<const QueuedWorkload> KueueState::workloads_of(std::string_view name) const {
+  const auto at = workloads.find(name);
+  return at == workloads.end() ? std::span<const QueuedWorkload>() : at->second;
+}
+
 const ClusterQueue* KueueState::find_queue(std::string_view name) const {
-  const auto at = std::ranges::find(queues, name, &ClusterQueue::name);
-  return at == queues.end() ? nullptr : &*at;
+  const auto at = queues.find(name);
+  return at == queues.end() ? nullptr : &at->second;
 }
 
 const ResourceFlavor* KueueState::find_flavor(std::string_view name) const {

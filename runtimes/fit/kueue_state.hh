@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,7 +31,7 @@ struct QueuedWorkload {
   bool is_evicted = false;                   // its quota is about to be free
   std::int64_t pods = 0;
   FlavorUsage usage;        // empty for one that waits
-  std::vector<Role> roles;  // empty for one that does not wait
+  std::vector<Role> roles;  // empty for one that does not wait; see KueueState::add()
 
   bool is_waiting() const { return !reserved_since; }
   // Returns nullopt for one that has ended, or waits for nothing.
@@ -46,11 +48,11 @@ struct PendingPosition {
 
 struct KueueState {
   ResourceTable resources;
-  std::string queue;  // the job's ClusterQueue
-  std::vector<ClusterQueue> queues;
+  std::string queue;                                        // the job's ClusterQueue
+  std::map<std::string, ClusterQueue, std::less<>> queues;  // by name
   std::vector<Cohort> cohorts;
   std::vector<ResourceFlavor> flavors;
-  std::vector<QueuedWorkload> workloads;
+  std::map<std::string, std::vector<QueuedWorkload>, std::less<>> workloads;  // by ClusterQueue
   // Those that wait in the ClusterQueue; nullopt if the visibility API is not served.
   std::optional<std::vector<PendingPosition>> pending;
   std::int64_t priority = 0;       // the job's
@@ -62,6 +64,12 @@ struct KueueState {
   // The reason why these could not be read; "" if they were read.
   std::string cohort_unread, flavors_unread, workloads_unread, priority_unread;
 
+  void add(ClusterQueue queue);
+  // Keeps a workload only if it may decide: one that has reserved quota of one of the queues, one
+  // that waits in the job's ClusterQueue, or the first one that waits in another StrictFIFO queue.
+  // Only the last one keeps its roles. The queues are there before.
+  void add(QueuedWorkload workload);
+  std::span<const QueuedWorkload> workloads_of(std::string_view queue) const;
   const ClusterQueue* find_queue(std::string_view name) const;
   const ResourceFlavor* find_flavor(std::string_view name) const;
   // The job's own Workload is not one that it waits for.

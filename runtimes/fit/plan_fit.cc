@@ -185,16 +185,27 @@ void add_quotas(const Asked& asked, std::int64_t stage, const Snapshot& snapshot
 }
 
 // The queue comes before the nodes.
+void add_reasons(Verdict verdict, std::vector<Reason> reasons, PlanAnswer& answer) {
+  if (reasons.empty()) return;
+  const bool is_worse = verdict >= answer.verdict;
+  answer.reasons.insert(is_worse ? answer.reasons.begin() : answer.reasons.end(),
+                        std::make_move_iterator(reasons.begin()),
+                        std::make_move_iterator(reasons.end()));
+  answer.verdict = std::max(answer.verdict, verdict);
+  answer.nodes.clear();
+}
+
 void add_queue(QueueAnswer its, PlanAnswer& answer) {
   answer.queue_plan = std::move(its.plan);
   std::ranges::move(its.undecided, std::back_inserter(answer.undecided));
-  if (its.reasons.empty()) return;
-  const bool is_worse = its.verdict >= answer.verdict;
-  answer.reasons.insert(is_worse ? answer.reasons.begin() : answer.reasons.end(),
-                        std::make_move_iterator(its.reasons.begin()),
-                        std::make_move_iterator(its.reasons.end()));
-  answer.verdict = std::max(answer.verdict, its.verdict);
-  answer.nodes.clear();
+  add_reasons(its.verdict, std::move(its.reasons), answer);
+}
+
+void add_unread(const UnreadQueue& queue, PlanAnswer& answer) {
+  Reason reason;
+  reason.rule = queue.kind;
+  reason.message = queue.message;
+  add_reasons(queue.is_missing ? Verdict::kWaits : Verdict::kUnknown, {std::move(reason)}, answer);
 }
 
 void add_asked(const Asked& asked, const ResourceTable& table, PlanAnswer& answer) {
@@ -218,11 +229,6 @@ void add_asked(const Asked& asked, const ResourceTable& table, PlanAnswer& answe
 }
 
 void add_undecided(const Asked& asked, const Snapshot& snapshot, PlanAnswer& answer) {
-  if (!asked.queue.empty() && !asked.is_admitted && !snapshot.queue_unread.empty())
-    answer.undecided.push_back(fmt::format(
-        "the queue {} of Kueue decides first: localqueues or clusterqueues: {}, so its quota was "
-        "not compared",
-        asked.queue, snapshot.queue_unread));
   if (!snapshot.nodes_unread.empty())
     answer.undecided.push_back(
         fmt::format("nodes: {}, so only quotas were compared", snapshot.nodes_unread));
@@ -291,6 +297,7 @@ PlanAnswer plan_fit(const Asked& given, const Snapshot& snapshot) {
   add_undecided(asked, snapshot, answer);
   plan_stages(asked, snapshot, answer);
   if (queue) add_queue(std::move(*queue), answer);
+  if (snapshot.queue_unread) add_unread(*snapshot.queue_unread, answer);
   return answer;
 }
 

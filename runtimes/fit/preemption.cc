@@ -25,10 +25,10 @@ struct Candidate {
 
 class TargetFinder {
  public:
-  TargetFinder(const KueueState& state, QuotaTree tree, const Contender& job,
+  TargetFinder(const KueueState& state, QuotaTree& tree, const Contender& job,
                const FlavorUsage& requests, const FlavorSet& scarce)
       : state_(state),
-        tree_(std::move(tree)),
+        tree_(tree),
         job_(job),
         policy_(job.queue->preemption),
         requests_(requests),
@@ -71,18 +71,19 @@ class TargetFinder {
   void collect_from(Index queue, Index common, bool has_advantage,
                     std::vector<Candidate>& candidates) const {
     const std::string& policy = queue == own_ ? policy_.within_queue : policy_.reclaim;
-    for (const QueuedWorkload& each : state_.workloads) {
-      if (!each.reserved_since || each.cluster_queue != tree_.node(queue).name) continue;
-      if (!uses_scarce(each) || !allows(policy, each)) continue;
+    for (const QueuedWorkload& each : state_.workloads_of(tree_.node(queue).name)) {
+      if (each.is_waiting() || !uses_scarce(each) || !allows(policy, each)) continue;
       candidates.push_back({&each, queue, common, variant_of(each, queue, has_advantage)});
     }
   }
 
-  // Only workloads of queues that use more than their own can be reclaimed.
+  // Only workloads of queues that use more than their own can be reclaimed. Kueue has no workloads
+  // of a queue that is not active.
   void collect_below(Index cohort, Index common, Index skipped, bool has_advantage,
                      std::vector<Candidate>& candidates) const {
     for (const Index child : tree_.children(cohort)) {
-      if (child == skipped || child == own_ || tree_.is_within_nominal(child, scarce_)) continue;
+      if (child == skipped || child == own_ || !tree_.node(child).is_active) continue;
+      if (tree_.is_within_nominal(child, scarce_)) continue;
       if (tree_.node(child).is_queue)
         collect_from(child, common, has_advantage, candidates);
       else
@@ -155,7 +156,6 @@ class TargetFinder {
 
   // Workloads are taken away until the job fits. Then those without which it still fits come back.
   std::vector<const QueuedWorkload*> attempt(const std::vector<Candidate>& all, bool may_borrow) {
-    const QuotaTree before = tree_;
     std::vector<Candidate> taken;
     bool is_enough = false;
     for (std::size_t i = 0; i < all.size() && !is_enough; ++i) {
@@ -164,21 +164,24 @@ class TargetFinder {
       taken.push_back(all[i]);
       is_enough = fits(may_borrow);
     }
-    std::vector<const QueuedWorkload*> targets;
+    std::vector<Candidate> targets;
     for (std::size_t i = taken.size(); is_enough && i-- > 0;) {
       if (i + 1 < taken.size()) {
         tree_.add_usage(taken[i].queue, taken[i].workload->usage);
         if (fits(may_borrow)) continue;
         tree_.add_usage(taken[i].queue, taken[i].workload->usage, -1);
       }
-      targets.push_back(taken[i].workload);
+      targets.push_back(taken[i]);
     }
-    tree_ = before;
-    return targets;
+    std::vector<const QueuedWorkload*> found;
+    for (const Candidate& each : targets) found.push_back(each.workload);
+    for (const Candidate& each : is_enough ? targets : taken)
+      tree_.add_usage(each.queue, each.workload->usage);
+    return found;
   }
 
   const KueueState& state_;
-  QuotaTree tree_;
+  QuotaTree& tree_;
   const Contender& job_;
   const ClusterQueue::Preemption& policy_;
   const FlavorUsage& requests_;
@@ -189,10 +192,12 @@ class TargetFinder {
 
 }  // namespace
 
-std::vector<const QueuedWorkload*> find_targets(const KueueState& state, QuotaTree tree,
+std::vector<const QueuedWorkload*> find_targets(const KueueState& state, QuotaTree& tree,
                                                 const Contender& job, const FlavorUsage& requests,
                                                 const FlavorSet& scarce) {
-  return TargetFinder(state, std::move(tree), job, requests, scarce).run();
+  const ClusterQueue::Preemption& policy = job.queue->preemption;
+  if (policy.within_queue == "Never" && policy.reclaim == "Never") return {};
+  return TargetFinder(state, tree, job, requests, scarce).run();
 }
 
 }  // namespace trainer::fit

@@ -10,8 +10,8 @@ namespace trainer::fit {
 
 // Returns the workloads that Kueue would preempt so that the job gets these requests; none if that
 // is not possible. `scarce` are the flavors that have too little left. The workloads are those of
-// the state.
-std::vector<const QueuedWorkload*> find_targets(const KueueState& state, QuotaTree tree,
+// the state. The tree is used for trials, and is the same again afterwards.
+std::vector<const QueuedWorkload*> find_targets(const KueueState& state, QuotaTree& tree,
                                                 const Contender& job, const FlavorUsage& requests,
                                                 const FlavorSet& scarce);
 

@@ -26,6 +26,9 @@ QuotaTree::QuotaTree(std::vector<Node> nodes, std::optional<std::int64_t> outsid
     if (nodes_[i].parent != kNone) children_[nodes_[i].parent].push_back(i);
   for (Index i = 0; i < nodes_.size(); ++i)
     if (nodes_[i].parent == kNone) add_up(i);
+  for (Index i = 0; i < nodes_.size(); ++i)
+    if (nodes_[i].is_queue) by_name_.push_back(i);
+  std::ranges::sort(by_name_, {}, [this](Index i) -> const std::string& { return nodes_[i].name; });
 }
 
 void QuotaTree::add_up(Index index) {
@@ -44,9 +47,9 @@ void QuotaTree::add_up(Index index) {
 }
 
 QuotaTree::Index QuotaTree::find_queue(const std::string& name) const {
-  for (Index i = 0; i < nodes_.size(); ++i)
-    if (nodes_[i].is_queue && nodes_[i].name == name) return i;
-  return kNone;
+  const auto name_of = [this](Index i) -> const std::string& { return nodes_[i].name; };
+  const auto at = std::ranges::lower_bound(by_name_, name, {}, name_of);
+  return at == by_name_.end() || name_of(*at) != name ? kNone : *at;
 }
 
 std::vector<QuotaTree::Index> QuotaTree::path(Index index) const {

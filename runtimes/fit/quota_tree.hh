@@ -42,6 +42,7 @@ class QuotaTree {
   struct Node {
     std::string name;
     bool is_queue = false;
+    bool is_active = true;  // a queue that is not admits nothing, and its workloads are no victims
     Index parent = kNone;
     FlavorQuotas quotas;
     FlavorUsage usage;    // given for a queue; the tree adds it up for a cohort
@@ -85,6 +86,7 @@ class QuotaTree {
 
   std::vector<Node> nodes_;
   std::vector<std::vector<Index>> children_;
+  std::vector<Index> by_name_;  // queues
   std::optional<std::int64_t> outside_;
 };
 

@@ -62,6 +62,13 @@ struct Quota {
   std::vector<Scope> scopes;
 };
 
+// The LocalQueue of the job, or its ClusterQueue, could not be read.
+struct UnreadQueue {
+  std::string kind;
+  std::string message;      // the object, why, and a way out
+  bool is_missing = false;  // it does not exist, so the job waits
+};
+
 struct Snapshot {
   ResourceTable resources;
   std::vector<Node> nodes;
@@ -74,7 +81,7 @@ struct Snapshot {
   std::string nodes_unread;
   std::string pods_unread;
   std::string quotas_unread;
-  std::string queue_unread;
+  std::optional<UnreadQueue> queue_unread;
 };
 
 // A pod with this label belongs to an object of this kind, whose name is the label's value.

@@ -331,6 +331,30 @@ def test_what_is_preempted_is_named(cluster):
     assert scene.said["answer"] == "waits", scene.said
 
 
+def test_a_queue_that_decides_is_named(cluster):
+    """A LocalQueue or ClusterQueue that is not there, and jobs that Kueue admits one by one, do not fit now."""
+    kueue_test.install()
+    kueue.running()
+    api = Api(os.environ["KUBECONFIG"])
+    prepare(api)
+    post(api, f"{QUEUES}/namespaces/{cluster.namespace}/localqueues", kueue.local_queue("preempting", "plan-gone"))
+    job, other = preemptible("one", "plan-low"), preemptible("two", "plan-low")
+    wrong = preemptible("three", "plan-low")
+    wrong["metadata"]["labels"][kueue.QUEUE] = "plan-typo"
+    local = f"LocalQueue {cluster.namespace}"
+    for jobs, answer, message in (
+            ([job], "waits", f"ClusterQueue plan-gone: not found: create it or correct spec.clusterQueue of the {local}/preempting"),
+            ([wrong], "waits", f"{local}/plan-typo: not found: create it or correct the label kueue.x-k8s.io/queue-name of the job"),
+            ([job, other], "unknown", f"{local}/preempting: Kueue admits each of the 2 jobs of the files by itself: plan the jobs one by one")):
+        text = json.dumps({"apiVersion": "v1", "kind": "List", "items": jobs})
+        done = run(harness.TRAINER, "plan", "-n", cluster.namespace, "-o", "json", "-f", "-", text=text, check=False)
+        said = json.loads(done.stdout)
+        assert (done.returncode, said["answer"]) == (1, answer), f"{done.returncode}: {done.stdout}{done.stderr}"
+        assert message in [reason["message"] for reason in said["reasons"]], said
+    api.call("DELETE", f"{QUEUES}/namespaces/{cluster.namespace}/localqueues/preempting")
+    clear(api)
+
+
 def preemptible(name, priority):
     """A job that takes all of the quota."""
     pod = {"restartPolicy": "Never", "tolerations": list(TOLERATED), "containers": [{"name": "c", "image": "localhost/none:1", "resources": {

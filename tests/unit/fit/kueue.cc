@@ -79,8 +79,7 @@ QueueAnswer TestKueue::ask(const std::vector<kube::Json>& objects) const {
   const Asked asked = read_asked(objects, {});
   KueueState given = state;
   given.resources = ResourceTable(resources_of(asked));
-  for (const kube::Json& each : queues_)
-    given.queues.push_back(ClusterQueue::read(each, given.resources));
+  for (const kube::Json& each : queues_) given.add(ClusterQueue::read(each, given.resources));
   for (const kube::Json& each : cohorts_)
     given.cohorts.push_back(Cohort::read(each, given.resources));
   if (given.flavors_unread.empty())
@@ -90,7 +89,7 @@ QueueAnswer TestKueue::ask(const std::vector<kube::Json>& objects) const {
       auto read = QueuedWorkload::read(each, given.resources);
       if (!read) continue;
       if (read->is_waiting()) read->cluster_queue = read->queue;
-      given.workloads.push_back(std::move(*read));
+      given.add(std::move(*read));
     }
   return kueue_quota(asked, given);
 }

@@ -59,6 +59,16 @@ TEST_CASE("each role gets a flavor, and sees what those before it take", "[fit]"
   CHECK(roles(both(5, 2)).verdict == Verdict::kNever);
 }
 
+TEST_CASE("a job that fits now fits, whatever flavors are free", "[fit]") {
+  // The first role takes all of flavor a if it is free, and the second one can go nowhere else.
+  TestKueue kueue;
+  const std::vector<kube::Json> jobs{job("one", 4, asks("{nvidia.com/gpu: 1}")),
+                                     job("two", 2, asks_with("nodeSelector: {pool: a}"))};
+  kueue.queue("cq", both(5, 4), reservation("a", 2));
+  CHECK(kueue.ask(jobs).verdict == Verdict::kFits);
+  CHECK(flavors_of(kueue.ask(jobs)) == "ba");
+}
+
 TEST_CASE("node labels of a flavor are compared with the job's selectors", "[fit]") {
   const auto verdict = [](const std::string& spec) {
     return TestKueue()
@@ -87,6 +97,20 @@ TEST_CASE("versions of Kueue differ about labels that only other flavors have", 
   CHECK(kueue.ask({job("j", 1, asks_with("nodeSelector: {pool: a}"))}).verdict ==
         Verdict::kUnknown);
   CHECK(kueue.ask(1).verdict == Verdict::kFits);
+}
+
+TEST_CASE("versions of Kueue differ about a flavor in which nothing can be preempted", "[fit]") {
+  const auto verdict = [](const std::string& preference) {
+    return TestKueue()
+        .queue("cq",
+               "cohort: all, preemption: {withinClusterQueue: LowerPriority}, "
+               "flavorFungibility: {whenCanBorrow: TryNextFlavor" +
+                   preference + "}, " + both(4, 2))
+        .queue("other", "cohort: all, " + both(0, 4), reservation("a", 4))
+        .verdict(4);
+  };
+  CHECK(verdict("") == Verdict::kFits);
+  CHECK(verdict(", preference: PreemptionOverBorrowing") == Verdict::kUnknown);
 }
 
 TEST_CASE("taints of a flavor are compared with tolerations", "[fit]") {

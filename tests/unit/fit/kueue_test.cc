@@ -30,6 +30,7 @@ TEST_CASE("the quota of a flavor decides", "[fit]") {
       {group(quota("a", 8)), "conditions: [{type: Active, status: \"False\", message: no flavor}]",
        Verdict::kWaits},
       {"namespaceSelector: {matchLabels: {team: x}}, " + group(quota("a", 8)), "", Verdict::kNever},
+      {"namespaceSelector: null, " + group(quota("a", 8)), "", Verdict::kNever},
   };
   for (const Case& each : cases) {
     INFO(each.spec << " " << each.status);
@@ -118,4 +119,56 @@ TEST_CASE("the message has the numbers of the flavor and who holds it", "[fit]")
   CHECK(answer.reasons[0].holders[0].by.name == "old");
   CHECK(answer.reasons[0].holders[0].amount == "2 nvidia.com/gpu");
   CHECK(answer.reasons[0].holders[0].pods == 2);
+}
+
+TEST_CASE("without its labels a namespace is known by its name", "[fit]") {
+  const auto verdict = [](const std::string& selector) {
+    TestKueue kueue;
+    kueue.state.namespace_labels.reset();
+    return kueue.queue("cq", "namespaceSelector: {" + selector + "}, " + group(quota("a", 8)))
+        .verdict(8);
+  };
+  const std::string absent = "matchExpressions: [{key: team, operator: DoesNotExist}]";
+  CHECK(verdict("") == Verdict::kFits);
+  CHECK(verdict("matchLabels: {team: x}") == Verdict::kUnknown);
+  CHECK(verdict(absent) == Verdict::kUnknown);
+  CHECK(verdict("matchLabels: {kubernetes.io/metadata.name: ns}") == Verdict::kFits);
+  CHECK(verdict("matchLabels: {kubernetes.io/metadata.name: other}") == Verdict::kNever);
+  CHECK(verdict("matchLabels: {kubernetes.io/metadata.name: ns}, " + absent) == Verdict::kUnknown);
+}
+
+TEST_CASE("a reason names the field, its value and a way out", "[fit]") {
+  const auto reason = [](TestKueue kueue) {
+    const QueueAnswer answer = kueue.ask(8);
+    REQUIRE(answer.reasons.size() == 1);
+    return answer.reasons[0].rule + ": " + answer.reasons[0].message;
+  };
+  const std::string quotas = group(quota("a", 8));
+  CHECK(reason(TestKueue().queue("cq", "stopPolicy: HoldAndDrain, " + quotas)) ==
+        "ClusterQueue: cq admits nothing while spec.stopPolicy is HoldAndDrain; None would let "
+        "jobs through");
+  CHECK(
+      reason(TestKueue()
+                 .queue("cq", "cohort: low, " + quotas)
+                 .cohort("low", "parentName: top")
+                 .cohort("top", "parentName: low")) ==
+      "ClusterQueue: cq is in cohort low, whose spec.parentName leads back to itself: correct it");
+  CHECK(reason(TestKueue().queue("cq", "namespaceSelector: {matchLabels: {team: x}}, " + quotas)) ==
+        "ClusterQueue: cq takes jobs of namespaces with team=x (spec.namespaceSelector), and "
+        "not of ns: use a queue of another ClusterQueue, or label the namespace");
+  TestKueue held;
+  held.state.local_queue_inactive = "lets nothing through";
+  CHECK(reason(held.queue("cq", quotas)).starts_with("LocalQueue: ns/"));
+}
+
+TEST_CASE("the holders of a quota are named once", "[fit]") {
+  const auto answer = TestKueue()
+                          .queue("cq", group(quota("a", 8)), reservation("a", 8))
+                          .reserved("cq", "old", 8)
+                          .ask({job("one", 1, asks("{nvidia.com/gpu: 1}")),
+                                job("two", 1, asks("{nvidia.com/gpu: 1}"))});
+  std::size_t holders = 0;
+  for (const Reason& each : answer.reasons) holders += each.holders.size();
+  CHECK(answer.verdict == Verdict::kWaits);
+  CHECK(holders == 1);
 }

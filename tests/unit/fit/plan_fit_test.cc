@@ -220,3 +220,19 @@ TEST_CASE("nodes that the user does not mean are no reason", "[fit]") {
         "tolerate (left out before: 4 nodes by NodeAffinity)");
   CHECK(reason.change == "`kubectl describe node` says what they lack");
 }
+
+TEST_CASE("a queue that cannot be read leaves the answer open", "[fit]") {
+  TestCluster cluster;
+  cluster.node("n");
+  const Asked asked = read_asked({job("j", 1)}, {});
+  Snapshot snapshot = cluster.snapshot(asked);
+  snapshot.queue_unread = {"ClusterQueue", "ClusterQueue cq: forbidden", false};
+  const PlanAnswer unread = plan_fit(asked, snapshot);
+  CHECK(unread.verdict == Verdict::kUnknown);
+  REQUIRE(unread.reasons.size() == 1);
+  CHECK(unread.reasons[0].rule == "ClusterQueue");
+  CHECK(unread.reasons[0].message == "ClusterQueue cq: forbidden");
+  snapshot.queue_unread = {"LocalQueue", "LocalQueue ns/q: not found", true};
+  CHECK(plan_fit(asked, snapshot).verdict == Verdict::kWaits);
+  CHECK(plan_fit(asked, snapshot).nodes.empty());
+}
