@@ -95,12 +95,15 @@ bool CodeWatcher::take_events() {
   return has_any;
 }
 
-// A file may be gone for the moment in which an editor replaces it.
+// A file may be gone for the moment in which an editor replaces it. Nothing reports a folder that
+// is made again, since its watch went with it.
 Task<Result<CodeFolder>> CodeWatcher::read_patiently() {
   for (int tries = 1;; ++tries) {
     auto found = read();
-    if (found || tries == kMostReads) co_return found;
-    co_await kube::sleep(clock_, kQuiet);
+    const bool may_come = !found && found.error().code == ErrorCode::kNotFound;
+    if (found || (tries >= kMostReads && !may_come)) co_return found;
+    if (tries == kMostReads) say_(found.error().message);
+    co_await kube::sleep(clock_, tries < kMostReads ? kQuiet : kRetry);
   }
 }
 
@@ -111,12 +114,7 @@ Task<Result<CodeEdit>> CodeWatcher::next() {
     if (is_limit_met_) co_return tl::unexpected(found.error());
     if (!found) {
       say_(found.error().message);
-      // Nothing reports a folder that is made again: its watch went with it.
-      while (!found && !is_limit_met_) {
-        co_await kube::sleep(clock_, kRetry);
-        found = read();
-      }
-      if (!found) co_return tl::unexpected(found.error());
+      continue;
     }
     CodeEdit edit{std::move(found->entries), {}};
     edit.changed = changed_paths(entries_, edit.entries);

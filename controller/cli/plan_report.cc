@@ -40,11 +40,9 @@ std::string_view sentence_of(Verdict verdict) {
   return {};
 }
 
-std::string pairs_text(const std::vector<std::pair<std::string, std::string>>& pairs,
-                       std::string_view between) {
+std::string pairs_text(const std::vector<std::pair<std::string, std::string>>& pairs) {
   std::vector<std::string> texts;
-  for (const auto& [first, second] : pairs)
-    texts.push_back(fmt::format("{}{}{}", first, between, second));
+  for (const auto& [name, value] : pairs) texts.push_back(fmt::format("{} {}", name, value));
   return fmt::format("{}", fmt::join(texts, ", "));
 }
 
@@ -57,12 +55,10 @@ std::string queue_text(const PlanAnswer& answer) {
   if (plan.position > 0)
     text += fmt::format(", place {} of {} that wait", plan.position, plan.pending + 1);
   for (const auto& [role, flavors] : plan.roles)
-    if (!flavors.empty())
-      text += fmt::format("\n  {}: flavor of {}", role, pairs_text(flavors, " "));
-  if (!plan.borrowed.empty())
-    text += fmt::format("\n  it borrows {}", pairs_text(plan.borrowed, " "));
+    if (!flavors.empty()) text += fmt::format("\n  {}: flavor of {}", role, pairs_text(flavors));
+  if (!plan.borrowed.empty()) text += fmt::format("\n  it borrows {}", pairs_text(plan.borrowed));
   for (const fit::Holder& each : plan.preempts)
-    text += fmt::format("\n  it may preempt {} {}/{}", each.kind, each.ns, each.name);
+    text += fmt::format("\n  it may preempt {}", each.to_string());
   return text;
 }
 
@@ -71,14 +67,9 @@ std::string asked_text(const PlanAnswer& answer, std::string_view title) {
   for (const auto& [name, count] : answer.devices)
     sums.push_back(fmt::format("{} {} in sum", count, name));
   std::string text = fmt::format("{} asks for {}\n", title, fmt::join(sums, ", "));
-  for (const fit::RoleRequest& role : answer.roles) {
-    std::vector<std::string> requests;
-    for (const auto& [name, amount] : role.requests)
-      requests.push_back(fmt::format("{} {}", name, amount));
-    text += fmt::format(
-        "  {}: {}, each {}\n", role.role, count_of_pods(role.pods),
-        requests.empty() ? "without requests" : fmt::format("{}", fmt::join(requests, ", ")));
-  }
+  for (const fit::RoleRequest& role : answer.roles)
+    text += fmt::format("  {}: {}, each {}\n", role.role, count_of_pods(role.pods),
+                        role.requests.empty() ? "without requests" : pairs_text(role.requests));
   if (answer.gang_minimum > 0)
     text += fmt::format("  gang: {} start together, or none\n", count_of_pods(answer.gang_minimum));
   if (!answer.queue.empty())
@@ -105,8 +96,8 @@ std::string reason_text(const fit::Reason& reason, kube::Time now) {
   std::string text = fmt::format("  {}{}: {}\n", reason.role.empty() ? "" : reason.role + ": ",
                                  reason.rule, reason.message);
   for (const fit::Held& held : reason.holders) {
-    text += fmt::format("    {} {}/{} has {} in {}", held.by.kind, held.by.ns, held.by.name,
-                        held.amount, count_of_pods(held.pods));
+    text += fmt::format("    {} has {} in {}", held.by.to_string(), held.amount,
+                        count_of_pods(held.pods));
     if (held.by.since)
       text += fmt::format(", for {}", span_of(now.seconds() - held.by.since->seconds()));
     if (held.deadline)
@@ -126,6 +117,10 @@ Json pairs_json(const std::vector<std::pair<std::string, std::string>>& pairs) {
   return object;
 }
 
+Json holder_json(const fit::Holder& holder) {
+  return Json::object({{"kind", holder.kind}, {"namespace", holder.ns}, {"name", holder.name}});
+}
+
 Json queue_json(const fit::QueuePlan& plan) {
   Json item = Json::object({{"clusterQueue", plan.cluster_queue}, {"pending", plan.pending}});
   if (!plan.cohort.empty()) item.set("cohort", plan.cohort);
@@ -136,9 +131,7 @@ Json queue_json(const fit::QueuePlan& plan) {
   item.set("roles", std::move(roles));
   if (!plan.borrowed.empty()) item.set("borrowed", pairs_json(plan.borrowed));
   Json::Array preempts;
-  for (const fit::Holder& each : plan.preempts)
-    preempts.push_back(
-        Json::object({{"kind", each.kind}, {"namespace", each.ns}, {"name", each.name}}));
+  for (const fit::Holder& each : plan.preempts) preempts.push_back(holder_json(each));
   if (!preempts.empty()) item.set("preempts", std::move(preempts));
   return item;
 }
@@ -167,11 +160,9 @@ Json nodes_json(const PlanAnswer& answer) {
 Json holders_json(const fit::Reason& reason) {
   Json::Array holders;
   for (const fit::Held& held : reason.holders) {
-    Json item = Json::object({{"kind", held.by.kind},
-                              {"namespace", held.by.ns},
-                              {"name", held.by.name},
-                              {"pods", held.pods},
-                              {"amount", held.amount}});
+    Json item = holder_json(held.by);
+    item.set("pods", held.pods);
+    item.set("amount", held.amount);
     if (held.by.since) item.set("since", held.by.since->to_string());
     if (held.deadline) item.set("deadline", held.deadline->to_string());
     holders.push_back(std::move(item));

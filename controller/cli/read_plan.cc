@@ -142,7 +142,6 @@ Task<Result<fit::PlanAnswer>> read_plan(kube::ApiClient& client, const Registry&
                                         PlanQuery query) {
   fit::Asked asked = fit::read_asked(query.objects, query.running);
   if (!query.job.queue.empty()) asked.queue = query.job.queue;
-  if (!query.job.priority_class.empty()) asked.priority_class = query.job.priority_class;
   const auto snapshot = co_await read_snapshot(client, registry, asked, query.job);
   if (!snapshot) co_return tl::unexpected(snapshot.error());
   fit::PlanAnswer answer = fit::plan_fit(asked, *snapshot);

@@ -88,9 +88,9 @@ fit::UnreadQueue unread_queue(std::string kind, const std::string& name, const k
   if (error.code != ErrorCode::kNotFound)
     return {kind, fmt::format("{}: {}, so its quota was not compared", shown, error.message)};
   if (!is_missing(error))
-    return {kind, fmt::format("{}: the cluster has no {}s: install Kueue, or take the label "
-                              "kueue.x-k8s.io/queue-name away from the job",
-                              shown, kind)};
+    return {kind, fmt::format("{}: the cluster has no {}s: install Kueue, or take the label {} "
+                              "away from the job",
+                              shown, kind, kQueueLabel)};
   return {kind, fmt::format("{}: not found: create it or {}", shown, correction), true};
 }
 
@@ -238,9 +238,10 @@ Task<void> read_flavors(kube::ApiClient& client, KueueState& state) {
 
 // The priority is that of the job's WorkloadPriorityClass, else of its pods' PriorityClass, else of
 // the PriorityClass that is the default.
-Task<void> read_priority(kube::ApiClient& client, const fit::Asked& asked, KueueState& state) {
-  if (!asked.priority_class.empty()) {
-    kube::ObjectKey key{"", asked.priority_class};
+Task<void> read_priority(kube::ApiClient& client, const fit::Asked& asked,
+                         std::string priority_class, KueueState& state) {
+  if (!priority_class.empty()) {
+    kube::ObjectKey key{"", std::move(priority_class)};
     const auto found = co_await get_of_kueue(client, "workloadpriorityclasses",
                                              "WorkloadPriorityClass", std::move(key));
     if (found)
@@ -301,8 +302,9 @@ Task<void> read_queue(kube::ApiClient& client, const fit::Asked& asked, PlannedJ
   }
   const auto local = co_await get_of_kueue(client, "localqueues", "LocalQueue", key);
   if (!local) {
-    snapshot.queue_unread = unread_queue("LocalQueue", key.to_string(), local.error(),
-                                         "correct the label kueue.x-k8s.io/queue-name of the job");
+    snapshot.queue_unread =
+        unread_queue("LocalQueue", key.to_string(), local.error(),
+                     fmt::format("correct the label {} of the job", kQueueLabel));
     co_return;
   }
   const kube::ObjectKey above{"", std::string(local->get("spec").get_string("clusterQueue"))};
@@ -323,7 +325,7 @@ Task<void> read_queue(kube::ApiClient& client, const fit::Asked& asked, PlannedJ
   const bool is_reserved = co_await read_workloads(client, asked.ns, state);
   if (is_reserved) co_return;
   co_await read_pending(client, state);
-  co_await read_priority(client, asked, state);
+  co_await read_priority(client, asked, std::move(job.priority_class), state);
   co_await read_namespace(client, asked.ns, state);
   snapshot.kueue = std::move(state);
 }

@@ -13,7 +13,7 @@ namespace trainer {
 struct PlannedJob {
   // Kueue reads the labels of the job, which the objects that are made for it may lack.
   std::string queue;
-  std::string priority_class;
+  std::string priority_class;  // Kueue's WorkloadPriorityClass; "" for none
   // These name it if it is in the cluster already.
   std::string kind;
   std::string name;

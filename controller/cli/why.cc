@@ -43,15 +43,24 @@ constexpr kube::Milliseconds kLongestSilence{5'000};
 constexpr std::size_t kMaxOutput = 1U << 20;
 constexpr std::size_t kMaxRead = 64U << 20;
 
-Task<PodOutput> read_output(LogStream& stream, std::string pod) {
-  PodOutput output{std::move(pod), ""};
+// Calls `take` with each line, until so many are read as a report needs. Both outlive the task.
+template <class Take>
+Task<void> read_lines(LogStream& stream, Take& take) {
   for (std::size_t read = 0; read < kMaxRead;) {
     const auto line = co_await stream.next(kLongestSilence);
-    if (!line || !*line) break;
+    if (!line || !*line) co_return;
     read += (*line)->text.size() + 1;
-    output.text += (*line)->text + "\n";
-    if (output.text.size() > 2 * kMaxOutput) output.text.erase(0, output.text.size() - kMaxOutput);
+    take(**line);
   }
+}
+
+Task<PodOutput> read_output(LogStream& stream, std::string pod) {
+  PodOutput output{std::move(pod), ""};
+  const auto take = [&text = output.text](const LogLine& line) {
+    text += line.text + "\n";
+    if (text.size() > 2 * kMaxOutput) text.erase(0, text.size() - kMaxOutput);
+  };
+  co_await read_lines(stream, take);
   co_return output;
 }
 
@@ -109,10 +118,15 @@ Task<std::vector<PodOutput>> read_outputs(kube::ApiClient& client, std::vector<L
 }
 
 // Returns what the logs of the first pods say; those that cannot be read are left out.
-Task<std::vector<ProcessEnd>> read_process_ends(kube::ApiClient& client, std::vector<LogPod> pods) {
+Task<std::vector<ProcessEnd>> read_process_ends(kube::ApiClient& client,
+                                                const std::vector<Json>& objects,
+                                                const LogsHook& hook) {
   LogQuery query;
   query.tail = kLinesOfRestarts;
   std::vector<ProcessEnd> ends;
+  std::vector<LogPod> pods;
+  for (const Json& object : objects)
+    if (auto pod = LogPod::read(object, hook)) pods.push_back(std::move(*pod));
   std::sort(pods.begin(), pods.end());
   pods.resize(std::min(pods.size(), kMaxRestarted));
   for (const LogPod& pod : pods) {
@@ -123,12 +137,8 @@ Task<std::vector<ProcessEnd>> read_process_ends(kube::ApiClient& client, std::ve
       if (!stream && stream.error().code == kube::ErrorCode::kForbidden) co_return ends;
       if (!stream) continue;
       ProcessEndReader reader(pod.prefix(container.name));
-      for (std::size_t read = 0; read < kMaxRead;) {
-        const auto line = co_await stream->next(kLongestSilence);
-        if (!line || !*line) break;
-        read += (*line)->text.size() + 1;
-        reader.take(**line);
-      }
+      const auto take = [&reader](const LogLine& line) { reader.take(line); };
+      co_await read_lines(*stream, take);
       std::ranges::move(std::move(reader).ends(), std::back_inserter(ends));
     }
   }
@@ -260,8 +270,7 @@ Task<Result<WhyAnswer>> read_why(kube::ApiClient& client, const KindRegistration
     facts.outputs = co_await read_outputs(client, std::move(ranked));
   }
   if (kind.logs && state->has_process_restarts)
-    facts.process_ends =
-        co_await read_process_ends(client, by_evidence(facts.pods, *kind.logs, ""));
+    facts.process_ends = co_await read_process_ends(client, facts.pods, *kind.logs);
   WhyAnswer answer;
   answer.report =
       why(kind.controller.resource(), key, std::move(*state), facts, client.clock().now());

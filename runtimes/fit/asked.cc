@@ -15,7 +15,6 @@ using kube::Json;
 
 constexpr std::string_view kJobNameLabel = "batch.kubernetes.io/job-name";
 constexpr std::string_view kOldJobNameLabel = "job-name";
-constexpr std::string_view kQueuePriorityLabel = "kueue.x-k8s.io/priority-class";
 
 struct Stages {
   std::int64_t first = 0;
@@ -68,8 +67,6 @@ class Reader {
     const auto meta = kube::ObjectMeta::of(object);
     if (const auto at = meta.labels.find(kQueueLabel); at != meta.labels.end())
       asked_.queue = at->second;
-    if (const auto at = meta.labels.find(kQueuePriorityLabel); at != meta.labels.end())
-      asked_.priority_class = at->second;
     if (kind == "PodGroup")
       asked_.gang_minimum = std::max(asked_.gang_minimum, object.get("spec").get_int("minMember"));
     if (kind == jobset::kKind) add_stages(object, stages_);

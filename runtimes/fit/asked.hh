@@ -30,7 +30,6 @@ struct Asked {
   std::int64_t stages = 1;
   std::int64_t gang_minimum = 0;  // pods that start together; 0: no gang was asked for
   std::string queue;              // Kueue's LocalQueue; "" for none
-  std::string priority_class;     // Kueue's WorkloadPriorityClass; "" for none
   std::int64_t jobs = 0;          // objects of kind Job that have no pod yet
   bool is_admitted = false;       // pods exist, so the queue has admitted the job
 

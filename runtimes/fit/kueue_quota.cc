@@ -22,11 +22,6 @@ Holder holder_of(const QueuedWorkload& workload) {
           has_owner ? workload.owner_name : workload.name, workload.reserved_since};
 }
 
-std::string name_of(const QueuedWorkload& workload) {
-  const Holder holder = holder_of(workload);
-  return fmt::format("{} {}/{}", holder.kind, holder.ns, holder.name);
-}
-
 constexpr std::string_view kNameLabel = "kubernetes.io/metadata.name";
 
 class Answerer {
@@ -213,7 +208,7 @@ class Answerer {
       refuse(Verdict::kWaits,
              fmt::format("has enough, but what {} of the StrictFIFO queue {} waits "
                          "for is kept free in the cohort",
-                         name_of(*earlier), earlier->cluster_queue));
+                         holder_of(*earlier).to_string(), earlier->cluster_queue));
   }
 
   void add_flavors(const Assignment& assignment, const QuotaTree& tree) {

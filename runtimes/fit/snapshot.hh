@@ -27,6 +27,8 @@ struct Holder {
   std::string ns;
   std::string name;
   std::optional<kube::Time> since;  // its oldest pod
+
+  std::string to_string() const { return kind + " " + ns + "/" + name; }
 };
 
 // These are pods that are alike for other pods.

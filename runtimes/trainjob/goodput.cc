@@ -176,6 +176,11 @@ std::optional<seconds> settle_goodput(const TrainJobObserved& observed,
   return seconds(kGoodputPause) - seconds(seconds_between(*after.goodput->since, now));
 }
 
+bool makes_steps(const TrainJobStatus& status) {
+  return status.phase == "Running" && status.goodput &&
+         (status.goodput->current == kProductive || status.goodput->current == kRecomputed);
+}
+
 std::string describe(const GoodputStatus& goodput) {
   std::int64_t total = 0;
   for (const Use& use : kUses) total = kube::saturating_add(total, goodput.*use.member);

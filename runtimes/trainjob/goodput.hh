@@ -21,6 +21,9 @@ std::optional<std::chrono::seconds> settle_goodput(const TrainJobObserved& obser
                                                    const TrainJobStatus& before,
                                                    TrainJobStatus& after);
 
+// Returns whether ranks make steps now, old or new ones, as far as they report.
+bool makes_steps(const TrainJobStatus& status);
+
 // Returns "goodput 81 %: 3h productive, 12m queued, 5m recomputed; productive since TIME". Zeros
 // but the first are left out.
 std::string describe(const GoodputStatus& goodput);

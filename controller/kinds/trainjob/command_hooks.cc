@@ -127,10 +127,7 @@ void add_process_restarts(const TrainJob& job, ObjectState& state) {
 }
 
 bool has_old_output(const TrainJobStatus& status) {
-  const bool makes_steps =
-      status.phase == "Running" && status.goodput &&
-      (status.goodput->current == "productive" || status.goodput->current == "recomputed");
-  return makes_steps && (status.elastic || status.processRestarts.value_or(0) > 0);
+  return makes_steps(status) && (status.elastic || status.processRestarts.value_or(0) > 0);
 }
 
 void add_hangs(const TrainJobStatus& status, ObjectState& state) {
